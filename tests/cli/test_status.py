@@ -54,6 +54,13 @@ def test_a_page_of_one_that_goes_says_how_far_and_for_what_it_waits():
     assert "  pod/a-1-x -n chat  finalizer acme.example.com/x  (finalizer, for 5m, 10m left)" in shown
 
 
+def test_one_that_is_being_deleted_says_so_though_no_operator_has_seen_it():
+    going = {"deletionTimestamp": "2026-01-01T00:04:00Z", "finalizers": ["pilotage.dev/endpoint"]}
+    found = seen(serving("a", observedGeneration=2), metadata=going)
+    assert page(found, [], NOW)[0].endswith("  Deleting")
+    assert " Deleting " in list_lines([found], NOW, wide=False, namespaces=False)[1]
+
+
 def test_a_page_that_is_older_than_the_spec_says_so():
     assert any("older than the spec" in line for line in page(seen(serving("a", observedGeneration=1)), [], NOW))
     assert "No operator has reconciled it yet." in page(seen({}), [], NOW)

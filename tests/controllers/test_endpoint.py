@@ -1,6 +1,7 @@
 """The life of a ServingEndpoint, as a user with kubectl sees it, in a simulated cluster."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -200,13 +201,62 @@ async def test_with_recreate_the_old_revision_is_proven_gone_before_the_new_one_
 
 
 @virtual
-async def test_replicas_change_in_place():
+async def test_a_spec_that_goes_back_to_what_serves_makes_nothing_new():
+    """Where one GPU is all there is, a third set of pods would wait for it for ever."""
+    async with simulated_cluster() as place:
+        await place.deploy(route=INGRESS)
+        await place.serving()
+        admit = place.refuse_pods("chat-2")
+        await place.change(runtime=REDEPLOYED)
+        await place.until(lambda: "Deployment/chat-2" in place.parts())
+        before = len(place.writes())
+        await place.change(runtime={"args": None})
+        await place.until(lambda: not any("chat-2" in part for part in place.parts()))
+        await place.serving("chat-1")
+        admit()
+        made = [write for write in place.writes()[before:] if write.startswith("create") and "teardowns" not in write]
+        assert [write for write in made if "events" not in write] == []
+        assert not [write for write in place.writes()[before:] if "ingresses" in write], "the route was right"
+        history = place.status()["history"]
+        assert [(past["number"], past["state"]) for past in history] == [(1, "Current"), (2, "Abandoned")]
+        assert history[1]["message"] == "The spec returned to revision 1."
+        assert [record["spec"]["reason"] for record in place.records()] == ["Superseded"]
+
+
+@virtual
+async def test_one_that_never_served_goes_when_another_one_is_asked_for():
+    async with simulated_cluster() as place:
+        admit = place.refuse_pods("chat-1")
+        await place.deploy(route=INGRESS)
+        await place.until(lambda: "Deployment/chat-1" in place.parts())
+        admit_second = place.refuse_pods("chat-2")
+        await place.change(runtime=REDEPLOYED)
+        await place.until(lambda: not any("chat-1" in part for part in place.parts()))
+        assert "Deployment/chat-2" in place.parts()
+        admit()
+        admit_second()
+        await place.serving("chat-2")
+
+
+@virtual
+async def test_replicas_change_in_place_while_it_serves():
     async with simulated_cluster() as place:
         await place.deploy()
         await place.serving()
+        said = set()
+
+        def note(call: Call) -> ServerResponse | None:
+            if call.method == "PATCH" and call.path.endswith("/servingendpoints/chat/status"):
+                status = json.loads(call.body)["status"]
+                conditions = {each["type"]: each["status"] for each in status["conditions"]}
+                said.add((status["phase"], conditions["Available"], conditions["Degraded"], conditions["Progressing"]))
+            return None
+
+        place.world.intercept(note)
         await place.change(replicas=3)
         await place.until(lambda: place.status()["replicas"] == {"ready": 3, "desired": 3})
         assert place.status()["revision"] == "chat-1"
+        assert said == {("Serving", "True", "False", "True"), ("Serving", "True", "False", "False")}
 
 
 @virtual

@@ -59,13 +59,14 @@ RECREATED = endpoint(strategy={"type": "Recreate"})
 ON_HOST = endpoint(placement={"kind": "Host", "host": "box"})
 
 
-def past(*states: str, of: EndpointRef = CHAT, created: dt.datetime = NOW) -> RevisionHistory:
-    """A history of revisions 1, 2, …, with the fingerprints a, b, …"""
+def past(*states: str, of: EndpointRef = CHAT, created: dt.datetime = NOW, **messages: str) -> RevisionHistory:
+    """A history of revisions 1, 2, …, with the fingerprints a, b, …; `m2` is the message of revision 2."""
     written = [
         {
             "number": number,
             "created": format_time(created),
             "state": state,
+            "message": messages.get(f"m{number}", ""),
             "fingerprint": "abc"[number - 1],
             "spec": of.spec.written(),
             "model": (MODEL if number == 1 else OTHER_MODEL)._asdict(),
@@ -76,12 +77,14 @@ def past(*states: str, of: EndpointRef = CHAT, created: dt.datetime = NOW) -> Re
 
 
 def revision(number: int, of: EndpointRef = CHAT) -> Revision:
-    return past("Current", "Starting", of=of).revisions[number - 1]
+    return past("Current", "Starting", "Starting", of=of).revisions[number - 1]
 
 
-A, B = RequestedRevision(MODEL, "a"), RequestedRevision(OTHER_MODEL, "b")
+A, B, C = RequestedRevision(MODEL, "a"), RequestedRevision(OTHER_MODEL, "b"), RequestedRevision(OTHER_MODEL, "c")
 UP = Readiness(1, 1, True, "Available", "1 of 1 is ready.")
 COMING = Readiness(0, 1, False, "Starting", "0 of 1 is ready.")
+HOPELESS = COMING._replace(reason="ImagePullBackOff", message="no such tag.", failed=True, troubled=True)
+UNSCHEDULABLE = COMING._replace(reason="Unschedulable", message="0/1 nodes are available.", troubled=True)
 NONE_ASKED = Readiness(0, 0, False, "ScaledToZero", "")
 MISSING = EndpointProblem("ModelMissing", "model/chat does not exist.")
 REJECTED = EndpointProblem("Rejected", "the API server rejects deployment/chat-1: no.", retry_after=7.0)
@@ -126,6 +129,10 @@ class Case:
     endpoint: EndpointRef = field(default=CHAT)
 
 
+def _fourth() -> Revision:
+    return Revision(4, CHAT, OTHER_MODEL, "b", CAPABILITIES)
+
+
 BOTH = ("chat-1", "chat-2")
 TO_FIRST = MoveRoute(Backend("chat-1", PORT), (), ("chat",), ready=True)
 REDEPLOYED = {"requested": B, "recorded": {1: "Previous", 2: "Current"}, "routed": MOVED_ON,
@@ -139,8 +146,8 @@ CASES = [
     Case("the finalizer comes before anything that is made", past(), seen(held=False),
          (AddFinalizer(), BeginRevision(revision(1))), past("Starting")),
     Case("a first revision begins", past(), seen(), (BeginRevision(revision(1)),), past("Starting")),
-    Case("a former first revision that never served has failed", past("Starting"), seen(B),
-         (BeginRevision(revision(2)),), past("Failed", "Starting")),
+    Case("a former first revision that never served is abandoned", past("Starting"), seen(B),
+         (BeginRevision(revision(2)),), past("Abandoned", "Starting", m1="Revision 2 was asked for instead.")),
     Case("while a revision serves, the next one is tried first", past("Current"), seen(B), (DryRun(revision(2)),)),
     Case("once it is accepted, it begins", past("Current"), seen(B, accepted=True), (BeginRevision(revision(2)),),
          past("Current", "Starting")),
@@ -149,23 +156,55 @@ CASES = [
     Case("and the problem is reported", past("Current"), seen(REJECTED, applied=applied(r1=UP), routed=MOVED),
          (WriteStatus(REJECTED, REJECTED.message, MOVED, requeue_after=7.0),)),
 
+    # Returns
+    Case("a spec that returns to the revision that serves makes nothing new", past("Current", "Starting"),
+         seen(A, parts=(*FIRST, *SECOND, ROUTE)), (ApplyParts(revision(1)),),
+         past("Current", "Abandoned", m2="The spec returned to revision 1.")),
+    Case("why the other one failed is kept", past("Current", "Failed", m2="no such tag."), seen(A, parts=FIRST),
+         (ApplyParts(revision(1)),), past("Current", "Abandoned", m2="no such tag.")),
+    Case("the abandoned one goes once the status says so", past("Current", "Abandoned"),
+         seen(parts=(*FIRST, *SECOND, ROUTE), recorded={1: "Current", 2: "Abandoned"}, routed=MOVED,
+              applied=applied(services=BOTH, r1=UP)),
+         (TearDown("Superseded", SECOND), WriteStatus(routed=MOVED, replacing=1))),
+    Case("to an abandoned one that still has its parts, too", past("Current", "Abandoned", "Starting"),
+         seen(B, parts=(*FIRST, *SECOND, ROUTE)), (ApplyParts(revision(1)), ApplyParts(revision(2))),
+         past("Current", "Starting", "Abandoned", m3="The spec returned to revision 2.")),
+    Case("not to one that has none", past("Current", "Abandoned", "Starting"), seen(B, parts=(*FIRST, ROUTE)),
+         (DryRun(_fourth()),)),
+    Case("not to one that is being torn down", past("Current", "Starting", of=RECREATED),
+         seen(A, parts=(*FIRST, ROUTE), leaving=frozenset({FIRST[0].uid}), teardowns=1),
+         (DryRun(Revision(3, RECREATED, MODEL, "a", CAPABILITIES)),), endpoint=RECREATED),
+    Case("not to one that another one has followed", past("Previous", "Current"), seen(A, parts=(*FIRST, *SECOND)),
+         (DryRun(Revision(3, CHAT, MODEL, "a", CAPABILITIES)),)),
+
     # Parts
     Case("the parts of a revision are made", past("Starting"), seen(), (ApplyParts(revision(1)),)),
     Case("what serves is kept up while the next one comes", past("Current", "Starting"), seen(B),
          (ApplyParts(revision(1)), ApplyParts(revision(2)))),
-    Case("a part that cannot be made is reported", past("Starting"), seen(applied=applied(REJECTED, r1=COMING)),
-         (WriteStatus(REJECTED, REJECTED.message, requeue_after=7.0),)),
+    Case("a part that cannot be made is reported, and in the history", past("Starting"),
+         seen(applied=applied(REJECTED, r1=COMING)),
+         (WriteStatus(REJECTED, REJECTED.message, requeue_after=7.0),), past("Failed", m1=REJECTED.message)),
     Case("a problem of the spec is reported before that of a part", past("Current"),
          seen(MISSING, applied=applied(REJECTED, r1=UP), routed=MOVED),
          (WriteStatus(MISSING, MISSING.message, MOVED, requeue_after=300.0),)),
 
     # Pods
     Case("a revision is given time before its pods are listed", past("Starting"), seen(applied=applied(r1=COMING)),
-         (WriteStatus(requeue_after=30.0),)),
+         (WriteStatus(requeue_after=10.0),)),
     Case("then they explain why it is not available", past("Starting", created=OLD), seen(applied=applied(r1=COMING)),
          (ListPods(revision(1)),)),
     Case("once in a reconcile", past("Starting", created=OLD), seen(applied=applied(r1=COMING), pods_listed=True),
-         (WriteStatus(requeue_after=30.0),)),
+         (WriteStatus(requeue_after=15.0),)),
+    Case("a shortage is waited for", past("Starting", created=OLD),
+         seen(applied=applied(r1=UNSCHEDULABLE), pods_listed=True),
+         (WriteStatus(waiting_for=UNSCHEDULABLE.message, requeue_after=15.0),)),
+    Case("a revision that cannot come up has failed", past("Starting", created=OLD),
+         seen(applied=applied(r1=HOPELESS), pods_listed=True),
+         (WriteStatus(waiting_for=HOPELESS.message, requeue_after=15.0),), past("Failed", created=OLD,
+         m1=HOPELESS.message)),
+    Case("and starts again if it can", past("Failed", created=OLD, m1=HOPELESS.message),
+         seen(applied=applied(r1=COMING), pods_listed=True),
+         (WriteStatus(requeue_after=15.0),), past("Starting", created=OLD)),
     Case("one without replicas has no pods", past("Starting", created=OLD), seen(applied=applied(r1=NONE_ASKED)),
          (WriteStatus(),)),
     Case("processes on a Host explain themselves", past("Starting", of=ON_HOST, created=OLD),
@@ -182,7 +221,7 @@ CASES = [
          seen(applied=applied(r1=UP)), (AnnounceServing(revision(1, UNROUTED)), WriteStatus()),
          past("Current", of=UNROUTED), UNROUTED),
     Case("and not before", past("Starting", of=UNROUTED), seen(applied=applied(r1=COMING)),
-         (WriteStatus(requeue_after=30.0),), endpoint=UNROUTED),
+         (WriteStatus(requeue_after=10.0),), endpoint=UNROUTED),
     Case("a problem with the route is reported, and nothing goes", past("Current"),
          seen(parts=(*FIRST, FORMER_ROUTE), applied=applied(r1=UP), routed=NO_ROUTER),
          (WriteStatus(NO_ROUTER, NO_ROUTER.message, requeue_after=300.0),)),
@@ -195,7 +234,7 @@ CASES = [
     Case("that it is where it was is no arrival", past("Current", "Starting"),
          seen(B, applied=applied(services=BOTH, r1=UP, r2=COMING), routed=MOVED, parts=(*FIRST, *SECOND, ROUTE),
               recorded={1: "Current", 2: "Starting"}),
-         (WriteStatus(routed=MOVED, requeue_after=30.0),)),
+         (WriteStatus(routed=MOVED, requeue_after=10.0),)),
     Case("a revision that serves and is not ready keeps the route", past("Current"),
          seen(applied=applied(r1=COMING)), (TO_FIRST._replace(ready=False),)),
     Case("the shortest pause counts", past("Current"),
@@ -239,14 +278,36 @@ CASES = [
          (TearDown("Superseded", FIRST), TearDown("Replaced", (FORMER_ROUTE,)),
           WriteStatus(routed=MOVED_ON, replacing=2))),
 
+    Case("one that never served goes at once: nothing points at it", past("Abandoned", "Starting"),
+         seen(B, parts=(*FIRST, *SECOND), recorded={1: "Abandoned", 2: "Starting"},
+              applied=applied(services=BOTH, r2=COMING)),
+         (TearDown("Superseded", FIRST), WriteStatus(replacing=1, requeue_after=10.0))),
+    Case("unless a route does", past("Abandoned", "Starting"),
+         seen(B, parts=(*FIRST, *SECOND, ROUTE), recorded={1: "Abandoned", 2: "Starting"},
+              applied=applied(services=BOTH, r2=COMING)), (WriteStatus(requeue_after=10.0),)),
+
     # Recreate
     Case("with Recreate, all but data goes before anything is made", past("Current", "Starting", of=RECREATED),
          seen(B, parts=(*FIRST, ROUTE, CACHE)),
-         (TearDown("Replaced", (*FIRST, ROUTE)), WriteStatus(waiting_for="the former revision is torn down first")),
+         (TearDown("Replaced", (*FIRST, ROUTE)),
+          WriteStatus(waiting_for="its Teardown begins (the former revision is torn down first)")),
          endpoint=RECREATED),
     Case("it is waited for while a Teardown goes on", past("Current", "Starting", of=RECREATED),
-         seen(B, parts=(CACHE,), teardowns=1),
-         (WriteStatus(waiting_for="the former revision is torn down first"),), endpoint=RECREATED),
+         seen(B, parts=(CACHE,), teardowns=1, teardowns_wait="deployment/chat-1: 1 pod is left"),
+         (WriteStatus(waiting_for="deployment/chat-1: 1 pod is left (the former revision is torn down first)"),),
+         endpoint=RECREATED),
+    Case("one that is blocked is a problem", past("Current", "Starting", of=RECREATED),
+         seen(B, parts=(CACHE,), teardowns=1, teardowns_wait="service/chat-1", teardowns_blocked="It is held."),
+         (WriteStatus(EndpointProblem("TeardownBlocked", "It is held."),
+                      "service/chat-1 (the former revision is torn down first)", requeue_after=300.0),),
+         endpoint=RECREATED),
+    Case("one that never served goes first, too", past("Previous", "Abandoned", "Starting", of=RECREATED),
+         seen(C, parts=(*SECOND, ROUTE)),
+         (TearDown("Replaced", SECOND),
+          WriteStatus(waiting_for="its Teardown begins (the former revision is torn down first)")),
+         endpoint=RECREATED),
+    Case("its own route stays", past("Previous", "Starting", of=RECREATED), seen(B, parts=(*SECOND, ROUTE)),
+         (ApplyParts(revision(2, RECREATED)),), endpoint=RECREATED),
     Case("then the next one is made, and nothing serves", past("Current", "Starting", of=RECREATED),
          seen(B, parts=(CACHE,)), (ApplyParts(revision(2, RECREATED)),),
          past("Previous", "Starting", of=RECREATED), RECREATED),
@@ -272,7 +333,16 @@ def test_it_can_reach_no_client_clock_or_logger():
 EVERYTHING = list(
     itertools.product(
         (CHAT, UNROUTED, RECREATED, ON_HOST),
-        ((), ("Starting",), ("Current",), ("Current", "Starting"), ("Previous", "Current"), ("Failed", "Starting")),
+        (
+            (),
+            ("Starting",),
+            ("Current",),
+            ("Current", "Starting"),
+            ("Previous", "Current"),
+            ("Abandoned", "Starting"),
+            ("Current", "Failed"),
+            ("Current", "Abandoned"),
+        ),
         (A, B, MISSING),
         (UP, COMING, NONE_ASKED),
         (MOVED, MOVED_ON, MOVING, NO_ROUTER),

@@ -100,7 +100,7 @@ async def test_while_it_starts_it_says_what_its_agent_says():
         await asyncio.sleep(5.0)
         assert place.status()["phase"] == "Deploying"
         assert place.condition("Progressing")["message"] == (
-            "0 of 1 processes are ready. hostprocess/chat-1-0 on host/gpu-1: Starting, it loads its weights."
+            "it loads its weights (hostprocess/chat-1-0 on host/gpu-1: Starting; 0 of 1 processes are ready)."
         )
         assert place.status()["waitingFor"] == place.condition("Progressing")["message"]
         await place.serving()
@@ -197,14 +197,21 @@ async def test_a_redeploy_that_fails_on_its_host_leaves_the_old_one_serving_and_
         await place.until(lambda: place.condition("Degraded").get("status") == "True")
         said = place.condition("Degraded")
         assert said["reason"] == "ProcessFailed"
-        assert "hostprocess/chat-2-0 on host/gpu-1: Failed, its checksum is wrong." in said["message"]
-        assert "Revision 1 continues to serve." in said["message"]
+        assert said["message"].startswith("its checksum is wrong (hostprocess/chat-2-0 on host/gpu-1: Failed; ")
+        assert said["message"].endswith("Revision 1 continues to serve.")
         await asyncio.sleep(300.0)
-        assert place.status()["revision"] == "chat-1"
+        status = place.status()
+        assert (status["phase"], status["revision"]) == ("Degraded", "chat-1")
+        assert [(past["state"], past["message"][:21]) for past in status["history"]] == [
+            ("Current", ""),
+            ("Failed", "its checksum is wrong"),
+        ]
+        assert place.condition("Available")["status"] == "True"
         assert place.routed() == {"chat-1": 100}
         await place.change(runtime=None)
-        await place.serving("chat-3")
-        await place.until(lambda: place.processes() == ["chat-3-0"])
+        await place.serving("chat-1")
+        await place.until(lambda: place.processes() == ["chat-1-0"])
+        assert [past["state"] for past in place.status()["history"]] == ["Current", "Abandoned"]
 
 
 @both_routes

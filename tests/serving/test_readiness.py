@@ -49,7 +49,7 @@ QUOTA = {"status": "True", "reason": "FailedCreate", "message": "exceeded quota:
         ({"replicas": 2}, None, (0, 2, False, "NotCreated", False)),
         ({"replicas": 2}, {"ready": 2}, (2, 2, True, "ReplicasReady", False)),
         ({"replicas": 2}, {"ready": 1}, (1, 2, False, "ReplicasStarting", False)),
-        ({"replicas": 2}, {"ready": 2, "seen": 2}, (2, 2, False, "Progressing", False)),
+        ({"replicas": 2}, {"ready": 2, "seen": 2}, (2, 2, False, "NotObserved", False)),
         ({"replicas": 2}, {"Progressing": LATE}, (0, 2, False, "ProgressDeadlineExceeded", True)),
         ({"replicas": 2}, {"ready": 2, "Progressing": LATE}, (2, 2, True, "ReplicasReady", False)),
         ({"replicas": 2}, {"ready": 1, "ReplicaFailure": QUOTA}, (1, 2, False, "FailedCreate", True)),
@@ -126,27 +126,31 @@ LOST = {"phase": "Lost", "ready": False, "message": "host/gpu-3 is lost"}
 @pytest.mark.parametrize(
     ("objects", "expected", "said"),
     [
-        ([], (0, False, "ProcessesStarting", False), "hostprocess/assistant-7-0 does not exist yet."),
+        (
+            [],
+            (0, False, "ProcessesStarting", False),
+            "not created yet (hostprocess/assistant-7-0; 0 of 2 processes are ready).",
+        ),
         (on_host(READY, READY), (2, True, "ProcessesReady", False), "2 of 2 processes are ready."),
         (
             on_host({}, {}, host=None),
             (0, False, "Unplaced", False),
-            "hostprocess/assistant-7-0 is not placed: no Host was chosen yet.",
+            "not placed: no Host was chosen yet (hostprocess/assistant-7-0; 0 of 2 processes are ready).",
         ),
         (
             on_host(READY, {}),
             (1, False, "ProcessesStarting", False),
-            "hostprocess/assistant-7-1: the agent of host/gpu-3 has not accepted it yet.",
+            "the agent of host/gpu-3 has not accepted it yet (hostprocess/assistant-7-1 on host/gpu-3; 1 of 2",
         ),
         (
             on_host(FETCHING, READY),
             (1, False, "ProcessesStarting", False),
-            "hostprocess/assistant-7-0 on host/gpu-3: Fetching, 34 % of 4.1 GiB.",
+            "34 % of 4.1 GiB (hostprocess/assistant-7-0 on host/gpu-3: Fetching; 1 of 2 processes are ready).",
         ),
         (
             on_host(FETCHING, FAILED),
             (0, False, "ProcessFailed", False),
-            "hostprocess/assistant-7-1 on host/gpu-3: Failed, the checksum is wrong.",
+            "the checksum is wrong (hostprocess/assistant-7-1 on host/gpu-3: Failed; 0 of 2 processes are ready).",
         ),
         (on_host(FAILED, FAILED), (0, False, "ProcessFailed", True), "hostprocess/assistant-7-0 on host/gpu-3: Failed"),
         (on_host(READY, FAILED), (1, False, "ProcessFailed", True), "hostprocess/assistant-7-1 on host/gpu-3: Failed"),
@@ -157,6 +161,7 @@ def test_of_a_host(objects, expected, said):
     found = look(HOST, *objects)
     assert (found.ready, found.available, found.reason, found.failed) == expected
     assert said in found.message
+    assert found.unknown == (found.reason == "HostLost")
 
 
 def test_a_process_that_goes_is_not_ready_whatever_it_says():
@@ -164,7 +169,7 @@ def test_a_process_that_goes_is_not_ready_whatever_it_says():
     second["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     found = look(HOST, first, second)
     assert (found.ready, found.available) == (1, False)
-    assert "assistant-7-1 is being deleted" in found.message
+    assert found.message.startswith("being deleted, and replaced then (hostprocess/assistant-7-1;")
 
 
 def test_on_a_host_none_may_be_wanted():
@@ -183,7 +188,11 @@ def pod(container: Json | None = None, kind: str = "containerStatuses", **status
     return Object.from_dict({"kind": "Pod", "metadata": {"name": "assistant-7-x"}, "status": {**statuses, **status}})
 
 
-NO_NODE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes have a GPU"}
+SCHEDULER = (
+    "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. no new claims to deallocate, preemption: 0/3 nodes are "
+    "available: 3 No preemption victims found for incoming pod."
+)
+NO_NODE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": SCHEDULER}
 NO_IMAGE = {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such tag"}}}
 NO_SECRET = {"state": {"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "s" not found'}}}
 
@@ -198,17 +207,28 @@ def ended(restarts: int) -> Json:
     [
         ([], "ReplicasStarting", "0 of 2 replicas are ready.", False),
         ([pod(), pod({"state": {"waiting": {"reason": "PodInitializing"}}})], "ReplicasStarting", "0 of 2", False),
-        ([pod(conditions=[NO_NODE])], "Unschedulable", "0/3 nodes have a GPU", False),
-        ([pod(NO_IMAGE)], "ImagePullBackOff", "container server: no such tag", True),
+        (
+            [pod(conditions=[NO_NODE])],
+            "Unschedulable",
+            "0/3 nodes are available: 3 Insufficient nvidia.com/gpu (pod/assistant-7-x; 0 of 2 replicas are ready).",
+            False,
+        ),
+        (
+            [pod(NO_IMAGE)],
+            "ImagePullBackOff",
+            "no such tag (pod/assistant-7-x, container server; 0 of 2 replicas are ready).",
+            True,
+        ),
         ([pod(conditions=[NO_NODE]), pod(NO_SECRET)], "CreateContainerConfigError", "not found", True),
-        ([pod(ended(2), "initContainerStatuses")], "ContainerEnds", "2 times, last with code 1: …", False),
-        ([pod(ended(5))], "ContainerEnds", "out of memory", True),
+        ([pod(ended(2), "initContainerStatuses")], "CrashLoopBackOff", "exited 2 times, last with code 1: …", False),
+        ([pod(ended(5))], "CrashLoopBackOff", "out of memory", True),
     ],
 )
 def test_pods_say_why_they_do_not_start(pods, reason, said, failed):
     found = explained(look({"replicas": 2}, deployment("assistant-7")), pods)
     assert (found.reason, found.failed, found.ready, found.desired) == (reason, failed, 0, 2)
     assert said in found.message
+    assert found.troubled == (reason != "ReplicasStarting")
     assert len(found.message) < 600
 
 

@@ -76,6 +76,7 @@ DEFINITIONS = (
             Column("Placement", ".spec.placement.kind"),
             Column("Ready", ".status.replicas.ready", "integer"),
             Column("Phase", ".status.phase"),
+            Column("Deleting", ".metadata.deletionTimestamp", "date"),
             Column("URL", ".status.url"),
             AGE,
             Column("Revision", ".status.revision", wide=True),

@@ -4,6 +4,18 @@ from typing import Annotated, Any, Literal
 
 from pilotage.api.base import Condition, Conditions, Schema, Stored, one_of
 
+PHASES = (
+    "Pending",
+    "Deploying",
+    "Serving",
+    "ScaledToZero",
+    "Redeploying",
+    "Degraded",
+    "Unknown",
+    "Failed",
+    "Deleting",
+)
+
 
 class Replicas(Schema, frozen=True):
     """Replicas of the revision that serves."""
@@ -38,8 +50,8 @@ class PastRevision(Schema, frozen=True):
     """Number of the revision."""
     created: str
     """Time at which the revision was created."""
-    state: Literal["Current", "Previous", "Failed", "Starting"]
-    """State of the revision."""
+    state: Literal["Current", "Previous", "Failed", "Starting", "Abandoned"]
+    """State of the revision. An abandoned one never served, because the spec asked for another one."""
     message: str = ""
     """Reason for the state, for people."""
     fingerprint: str = ""
@@ -81,9 +93,7 @@ class TeardownState(Schema, frozen=True):
 class EndpointStatus(Schema, frozen=True):
     """Observed state of the endpoint, written by the operator."""
 
-    phase: Annotated[str, one_of("Pending", "Deploying", "Serving", "Redeploying", "Degraded", "Deleting")] | None = (
-        None
-    )
+    phase: Annotated[str, one_of(*PHASES)] | None = None
     """Summary of the conditions."""
     observed_generation: int | None = None
     """Generation that the status is about."""
@@ -120,5 +130,5 @@ class StoredEndpoint(Stored, frozen=True):
 
     @property
     def phase(self) -> str:
-        """The phase; where no operator has written one yet, by the object alone."""
-        return self.status.phase or ("Deleting" if self.metadata.terminating else "Pending")
+        """The phase; one that no operator has written yet is told from the object alone."""
+        return "Deleting" if self.metadata.terminating else self.status.phase or "Pending"

@@ -63,8 +63,13 @@ class Readiness(NamedTuple):
     reason: str
     """Reason for the condition, CamelCase."""
     message: str
+    """The one fact that counts comes first."""
     failed: bool = False
     """Whether waiting does not help: its image cannot be pulled, or a quota is exceeded."""
+    troubled: bool = False
+    """Whether the reason is a problem, and not just that a start takes its time."""
+    unknown: bool = False
+    """Whether it may be serving, and nobody knows: its Hosts are lost."""
 
 
 def labels(endpoint: EndpointRef, revision: int | None = None) -> dict[str, str]:

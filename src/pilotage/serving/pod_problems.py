@@ -1,5 +1,6 @@
 """Reasons why pods do not start. A Deployment tells only that they do not, after its deadline; the pods tell why."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ _HOPELESS = {"InvalidImageName", "ErrImageNeverPull", "ImagePullBackOff", "Creat
 _RESTARTS_MAX = 5
 """A container that has exited this often is taken to keep exiting."""
 _CHARS_MAX = 400
+_UNSAID = re.compile(r"[.,]? *(no new claims to deallocate|preemption: ).*", re.DOTALL)
+"""End of a scheduler's message: nothing could be evicted either. The shortage itself comes first."""
 
 
 class PodProblem(NamedTuple):
@@ -19,6 +22,8 @@ class PodProblem(NamedTuple):
 
     reason: str
     message: str
+    where: str
+    """The pod, and its container."""
     failed: bool
     """Whether waiting does not help."""
 
@@ -31,8 +36,12 @@ def explained(found: Readiness, pods: Iterable[Object]) -> Readiness:
     if not problems:
         return found
     worst = problems[0]
+    counted = found.message.rstrip(".")
     return found._replace(
-        reason=worst.reason, message=f"{found.message} {worst.message}", failed=found.failed or worst.failed
+        reason=worst.reason,
+        message=f"{worst.message.rstrip('. ')} ({worst.where}; {counted}).",
+        failed=found.failed or worst.failed,
+        troubled=True,
     )
 
 
@@ -41,17 +50,19 @@ def _problems(pod: Object) -> Iterator[PodProblem]:
     where = f"pod/{pod.meta.name}"
     for each in status.get("conditions") or ():
         if each.get("type") == "PodScheduled" and each.get("status") == "False":
-            yield PodProblem(each.get("reason") or "Unschedulable", f"{where}: {each.get('message', '')}", failed=False)
+            said = _UNSAID.sub("", each.get("message") or "no node was found")
+            yield PodProblem(each.get("reason") or "Unschedulable", said, where, failed=False)
     for each in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
         name = f"{where}, container {each.get('name')}"
         waiting: Json = (each.get("state") or {}).get("waiting") or {}
         ended: Json = (each.get("lastState") or {}).get("terminated") or {}
         if waiting.get("reason") in _HOPELESS:
-            yield PodProblem(waiting["reason"], f"{name}: {_end(waiting)}", failed=True)
+            yield PodProblem(waiting["reason"], _end(waiting), name, failed=True)
         elif ended and not each.get("ready"):
             restarts = each.get("restartCount", 0)
-            said = f"{name} has exited {restarts} times, last with code {ended.get('exitCode')}: {_end(ended)}"
-            yield PodProblem("ContainerEnds", said, failed=restarts >= _RESTARTS_MAX)
+            times = "once" if restarts <= 1 else f"{restarts} times"
+            said = f"exited {times}, last with code {ended.get('exitCode')}: {_end(ended)}"
+            yield PodProblem("CrashLoopBackOff", said, name, failed=restarts >= _RESTARTS_MAX)
 
 
 def _end(state: Json) -> str:

@@ -6,6 +6,9 @@ from pilotage.kube.wire import Json
 from pilotage.serving.parts import Readiness
 from pilotage.serving.revision import replicas_of
 
+NOT_OBSERVED = "NotObserved"
+"""Reason while the status of a Deployment is older than its spec."""
+
 
 def condition(seen: Object, type_: str) -> Json:
     """A condition from the status, or an empty one."""
@@ -29,7 +32,7 @@ def readiness_of(spec: EndpointSpec, deployment: Object | None, *, whole_deadlin
     ready = status.get("availableReplicas", 0)
     if status.get("observedGeneration", 0) < deployment.meta.generation:
         return Readiness(
-            ready, desired, False, "Progressing", "The Deployment controller has not observed the last change yet."
+            ready, desired, False, NOT_OBSERVED, "The Deployment controller has not observed the last change yet."
         )
     counted = f"{ready} of {desired} replicas are ready"
     if ready >= least:
@@ -38,12 +41,13 @@ def readiness_of(spec: EndpointSpec, deployment: Object | None, *, whole_deadlin
         return Readiness(ready, desired, True, "ReplicasReady", f"{counted}.")
     refused = condition(deployment, "ReplicaFailure")
     if refused.get("status") == "True":
-        message = f"{counted}. Pods cannot be created: {refused.get('message', '')}"
-        return Readiness(ready, desired, False, refused.get("reason") or "ReplicaFailure", message, failed=True)
+        message = f"Pods cannot be created: {refused.get('message', '').rstrip('. ')} ({counted})."
+        reason = refused.get("reason") or "ReplicaFailure"
+        return Readiness(ready, desired, False, reason, message, failed=True, troubled=True)
     progress = condition(deployment, "Progressing")
     if progress.get("status") == "False" and progress.get("reason") == "ProgressDeadlineExceeded":
-        message = f"{counted}; the time for a start is over."
-        if not whole_deadline:
-            message = f"{counted}. It takes longer than its controller expects."
-        return Readiness(ready, desired, False, "ProgressDeadlineExceeded", message, failed=whole_deadline)
+        late = "The time for a start is over" if whole_deadline else "It takes longer than its controller expects"
+        message = f"{late} ({counted})."
+        reason = "ProgressDeadlineExceeded"
+        return Readiness(ready, desired, False, reason, message, failed=whole_deadline, troubled=True)
     return Readiness(ready, desired, False, "ReplicasStarting", f"{counted}.")

@@ -5,8 +5,9 @@ Rules of this file
   time. No client, clock, logger or memory. A crash at any point is just another call.
 - Nothing is made before the finalizer is on the endpoint and the part is in its ledger.
 - A revision begins only if its model is ready and, while another one serves, if the API server accepts its parts.
+- A spec that asks again for a revision that still has its parts returns to it: nothing new is made.
 - The revision that serves is kept as it should be until the wanted one has all traffic. Traffic moves only to a
-  revision that is available. With the strategy Recreate, the former revision is proven gone before anything is made.
+  revision that is available. With the strategy Recreate, other revisions are proven gone before anything is made.
 - A part goes only once the route is where it should be, names no Service of its revision, and the status says which
   revision serves. Nothing is deleted here: a Teardown is begun, once for each part, and its controller deletes.
 - Every decision that is final says what the endpoint waits for, and when to look again if nothing wakes it.
@@ -30,9 +31,9 @@ from pilotage.serving.parts import Capabilities, EndpointRef, Readiness
 from pilotage.traffic.contract import Backend
 from pilotage.traffic.routers import ROUTERS
 
-PODS_AFTER = dt.timedelta(seconds=15)
+PODS_AFTER = dt.timedelta(seconds=10)
 """Age of a revision from which on its pods are listed if it is not available: they say why."""
-PODS_SECONDS = 30.0
+PODS_SECONDS = 15.0
 """Pause between two such lists."""
 CLAIM = "PersistentVolumeClaim"
 
@@ -73,6 +74,10 @@ class Observed(NamedTuple):
     """Uids of parts that unfinished Teardowns name."""
     teardowns: int = 0
     """Number of unfinished Teardowns of parts."""
+    teardowns_wait: str = ""
+    """The wait of these Teardowns, for people."""
+    teardowns_blocked: str = ""
+    """Reason why one of them does not go on; empty: none is blocked."""
     accepted: bool = False
     """`DryRun` succeeded. If it fails, `requested` becomes the problem."""
     applied: AppliedParts | None = None
@@ -163,7 +168,15 @@ class EndpointDecision(NamedTuple):
 def decide(endpoint: EndpointRef, history: RevisionHistory, observed: Observed, now: dt.datetime) -> EndpointDecision:
     """The next steps. The caller decides again with the history of the last decision."""
     deciding = _Deciding(endpoint, history, observed, now)
-    for stage in (deciding.revision, deciding.parts, deciding.pods, deciding.route, deciding.former_parts):
+    stages = (
+        deciding.revision,
+        deciding.parts,
+        deciding.pods,
+        deciding.failure,
+        deciding.route,
+        deciding.former_parts,
+    )
+    for stage in stages:
         if stage():
             break
     return EndpointDecision(tuple(deciding.steps), deciding.history)
@@ -217,6 +230,9 @@ class _Deciding:
             return last is None and self.reports()
         if last is not None and last.fingerprint == asked.fingerprint:
             return False
+        if (still := self.still_running(asked.fingerprint)) is not None:
+            self.history = self.history.return_to(still.number)
+            return False
         begun = self.history.begin(self.endpoint, asked, self.observed.capabilities, self.now)
         assert begun.wanted is not None
         if self.history.serving is not None and not self.observed.accepted:
@@ -224,26 +240,47 @@ class _Deciding:
         self.history = begun
         return self.ends_with(BeginRevision(begun.wanted))
 
+    def still_running(self, fingerprint: str) -> Revision | None:
+        """The revision with a fingerprint that serves, or came after that one and still has its parts."""
+        serving = self.history.serving
+        leaving = {part.revision for part in self.observed.parts if part.uid in self.observed.leaving}
+        running = {part.revision for part in self.observed.parts} - leaving
+        for each in reversed(self.history.revisions):
+            if each.fingerprint != fingerprint or str(each.number) in leaving:
+                continue
+            if serving is not None and each.number == serving.number:
+                return each
+            is_later = serving is None or each.number > serving.number
+            if is_later and self.history.states[each.number] != "Previous" and str(each.number) in running:
+                return each
+        return None
+
     def parts(self) -> bool:
         """Make the parts of the wanted revision, and keep up those of the one that serves until then."""
         serving = self.history.serving
-        if serving is not None and not self.has_arrived:
-            if self.spec.strategy.type != "Recreate":
-                if self.observed.applied is None:
-                    self.steps.append(ApplyParts(serving))
-            elif self.clears_former():
-                return True
+        if not self.has_arrived:
+            if self.spec.strategy.type == "Recreate":
+                if self.clears_former():
+                    return True
+            elif serving is not None and self.observed.applied is None:
+                self.steps.append(ApplyParts(serving))
         if self.observed.applied is None:
             return self.ends_with(ApplyParts(self.wanted))
         self.problem = self.problem or self.observed.applied.problem
         return False
 
     def clears_former(self) -> bool:
-        """Take down all that is not the wanted revision's, its route included, before anything of it is made."""
-        former = [part for part in self.observed.parts if not _is_of(part, self.wanted.number)]
+        """Take down all that is not the wanted revision's before anything of it is made, the route included."""
+        serves = self.history.serving is not None  # if nothing does, the route is the wanted revision's
+        former = [
+            part for part in self.observed.parts if not _is_of(part, self.wanted.number) and (serves or part.revision)
+        ]
         if former or self.observed.teardowns:
             self.tear_down("Replaced", former)
-            return self.reports(waiting_for="the former revision is torn down first")
+            waits = self.observed.teardowns_wait or "its Teardown begins"
+            if blocked := self.observed.teardowns_blocked:
+                self.problem = EndpointProblem("TeardownBlocked", blocked)
+            return self.reports(waiting_for=f"{waits} (the former revision is torn down first)")
         self.history = self.history.depart()
         return False
 
@@ -254,9 +291,22 @@ class _Deciding:
             return False  # there are none, and the processes have said it
         if ready is None or ready.available or not ready.desired:
             return False
-        self.pauses.append(PODS_SECONDS)
-        is_old = self.now - parse_time(self.history.past[-1].created) >= PODS_AFTER
+        age = self.now - parse_time(self.history.wanted_since)
+        is_old = age >= PODS_AFTER
+        self.pauses.append(PODS_SECONDS if is_old else (PODS_AFTER - age).total_seconds())
         return is_old and not self.observed.pods_listed and self.ends_with(ListPods(self.wanted))
+
+    def failure(self) -> bool:
+        """Write into the history whether the wanted revision can become available."""
+        ready, applied = self.readiness(self.wanted), self.observed.applied
+        if self.has_arrived or ready is None or applied is None:
+            return False
+        problem = applied.problem if applied.problem is not None and not applied.problem.waits else None
+        if problem is not None or ready.failed:
+            self.history = self.history.fail(self.wanted.number, problem.message if problem else ready.message)
+        else:
+            self.history = self.history.start(self.wanted.number)
+        return False
 
     def route(self) -> bool:
         """Move traffic to the wanted revision once it is available; keep it where it is until then."""
@@ -303,7 +353,7 @@ class _Deciding:
     def former_parts(self) -> bool:
         """Take down what nothing points at any more: former revisions, routes, autoscalers."""
         routed, teardowns = self.routed(), self.observed.teardowns
-        if self.spec.route.kind != "None" and (routed is None or not routed.done):
+        if self.spec.route.kind != "None" and not self.is_unrouted() and (routed is None or not routed.done):
             return self.reports(replacing=teardowns)
         kept = self.kept_revisions()
         former = self.former_by_revision(kept)
@@ -316,6 +366,11 @@ class _Deciding:
             superseded = revision and revision not in {str(each.number) for each in kept}
             self.tear_down("Superseded" if superseded else "Replaced", parts)
         return self.reports(replacing=max(len(former), teardowns))
+
+    def is_unrouted(self) -> bool:
+        """Whether nothing serves and there is no route of any kind: then nothing points at any revision."""
+        routes = {each.resource for each in ROUTERS.values()}
+        return self.history.serving is None and not any(part.resource in routes for part in self.observed.parts)
 
     def kept_revisions(self) -> list[Revision]:
         """The revision that is wanted, the one that serves, and those whose Services the route names."""
@@ -365,10 +420,12 @@ class _Deciding:
             return self.problem.message
         if routed is not None and not routed.done:
             return routed.text
-        if self.wanted.subject.spec.placement.kind == "Host" and not self.has_arrived:
-            ready = self.readiness(self.wanted)  # an agent says itself how far its processes are
-            return ready.message if ready is not None and not ready.available else ""
-        return ""
+        ready = self.readiness(self.wanted)
+        if ready is not None and not ready.available:
+            # An agent says itself how far its processes are; of pods, only trouble is worth a word.
+            is_told = self.wanted.subject.spec.placement.kind == "Host" and not self.has_arrived
+            return ready.message if is_told or ready.troubled else ""
+        return self.observed.teardowns_blocked
 
 
 def _is_of(part: ObservedPart, number: int) -> bool:

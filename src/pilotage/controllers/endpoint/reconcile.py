@@ -108,13 +108,17 @@ class EndpointReconcile:
 
     def _observe(self) -> Observed:
         records = self._with.records
+        under_way = records.under_way(self._subject)
+        waits, blocked = records.waits(self._subject) if under_way else ("", "")
         return Observed(
             requested(self._subject, resolve(self._subject, self._with.models.get), self._capabilities),
             self._capabilities,
             held=ENDPOINT_FINALIZER in self._obj.meta.finalizers,
             parts=self._parts(),
             leaving=records.leaving(self._subject),
-            teardowns=records.under_way(self._subject),
+            teardowns=under_way,
+            teardowns_wait=waits,
+            teardowns_blocked=blocked,
         )
 
     def _parts(self) -> tuple[ObservedPart, ...]:
@@ -182,7 +186,7 @@ class EndpointReconcile:
         if not self._ledger.add(parts) and not begins:
             return
         status = {
-            "phase": "Redeploying" if self._history.serving is not None else "Deploying",
+            "phase": "Redeploying" if self._history.served else "Deploying",
             "ledger": self._ledger.entries(),
             "history": self._history.written(),
         }
@@ -251,6 +255,7 @@ class EndpointReconcile:
             step.waiting_for,
             step.replacing,
             self._with.gateway_url,
+            self._history.served,
         )
         ledger = self._ledger.present(
             self._with.records.proven_gone(self._subject),

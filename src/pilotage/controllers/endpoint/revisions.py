@@ -1,6 +1,7 @@
 """The revisions of an endpoint: which one is wanted, which one serves, and what each consists of. Pure.
 
-The history in the status is the only memory: its last entry is the wanted revision, the entry in state Current serves.
+The history in the status is the only memory: its last entry that is not Abandoned is the wanted revision, the entry in
+state Current serves.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pilotage.api.endpoint_status import PastRevision
 from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.kube import Json
 from pilotage.kube.wire import format_time
+from pilotage.runtime.conditions import clipped
 from pilotage.serving import backend, desired_objects
 from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef, ResolvedModel
 from pilotage.serving.placements import ServiceBackend
@@ -27,6 +29,8 @@ from pilotage.traffic.routers import route_problems
 
 KEPT = 10
 """Length of the history."""
+MESSAGE_CHARS = 400
+"""Length of a message in the history."""
 
 
 @dataclass(frozen=True)
@@ -100,13 +104,25 @@ class RevisionHistory(NamedTuple):
     @property
     def wanted(self) -> Revision | None:
         """The revision that shall serve."""
-        return self.revisions[-1] if self.revisions else None
+        found = [each for each in self.revisions if self.states[each.number] != "Abandoned"]
+        return found[-1] if found else None
+
+    @property
+    def wanted_since(self) -> str:
+        """Time at which the wanted revision was created."""
+        assert self.wanted is not None
+        return next(past.created for past in self.past if past.number == self.wanted.number)
 
     @property
     def serving(self) -> Revision | None:
         """The revision that serves."""
         current = [number for number, state in self.states.items() if state == "Current"]
         return next((each for each in self.revisions if each.number in current), None)
+
+    @property
+    def served(self) -> bool:
+        """Whether a revision serves, or has served."""
+        return any(past.state in ("Current", "Previous") for past in self.past)
 
     def begin(
         self, subject: EndpointRef, asked: RequestedRevision, capabilities: Capabilities, now: dt.datetime
@@ -120,7 +136,7 @@ class RevisionHistory(NamedTuple):
             spec=subject.spec.written(),
             model=asked.model._asdict(),
         )
-        former = self._with_states(lambda past: "Failed" if past.state == "Starting" else past.state)
+        former = self._abandon(lambda past: past.state == "Starting", f"Revision {new.number} was asked for instead.")
         current = [past for past in former.past if past.state == "Current"]
         others = [past for past in former.past if past.state != "Current"][-(KEPT - 1 - len(current)) :]
         kept = {past.number for past in (*current, *others)}
@@ -131,20 +147,40 @@ class RevisionHistory(NamedTuple):
 
     def arrive(self, number: int) -> RevisionHistory:
         """The history once a revision serves."""
-        states = {"Current": "Previous", "Starting": "Failed"}
-        arrived = self._with_states(
-            lambda past: "Current" if past.number == number else states.get(past.state, past.state)
-        )
-        return arrived._replace(
-            past=tuple(replace(past, message="") if past.number == number else past for past in arrived.past)
-        )
+        return self.depart()._with_state(number, "Current")
+
+    def fail(self, number: int, message: str) -> RevisionHistory:
+        """The history once a revision cannot become available as it is. It stays the wanted one."""
+        return self._with_state(number, "Failed", clipped(message, MESSAGE_CHARS))
+
+    def start(self, number: int) -> RevisionHistory:
+        """The history while a revision may become available."""
+        return self._with_state(number, "Starting")
+
+    def return_to(self, number: int) -> RevisionHistory:
+        """The history once the spec asks again for a revision that still has its parts: later ones are abandoned."""
+        message = f"The spec returned to revision {number}."
+        returned = self._abandon(lambda past: past.number > number and past.state != "Current", message)
+        return returned if self.states[number] == "Current" else returned.start(number)
 
     def depart(self) -> RevisionHistory:
         """The history once the revision that served is gone, before another one serves."""
-        return self._with_states(lambda past: "Previous" if past.state == "Current" else past.state)
+        return self._change(lambda past: replace(past, state="Previous") if past.state == "Current" else past)
 
-    def _with_states(self, state: Callable[[PastRevision], str]) -> RevisionHistory:
-        return self._replace(past=tuple(replace(past, state=state(past)) for past in self.past))
+    def _abandon(self, which: Callable[[PastRevision], bool], message: str) -> RevisionHistory:
+        """The history without hope for some revisions. Why one failed before stays in its message."""
+
+        def abandoned(past: PastRevision) -> PastRevision:
+            said = past.message if past.state in ("Failed", "Abandoned") else message
+            return replace(past, state="Abandoned", message=said) if which(past) else past
+
+        return self._change(abandoned)
+
+    def _with_state(self, number: int, state: str, message: str = "") -> RevisionHistory:
+        return self._change(lambda past: replace(past, state=state, message=message) if past.number == number else past)
+
+    def _change(self, change: Callable[[PastRevision], PastRevision]) -> RevisionHistory:
+        return self._replace(past=tuple(change(past) for past in self.past))
 
 
 def _revision(past: PastRevision, subject: EndpointRef, capabilities: Capabilities) -> Revision:

@@ -12,9 +12,11 @@ from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.controllers.endpoint.revisions import Revision
 from pilotage.controllers.routing import Routed
 from pilotage.kube import Json, Object
-from pilotage.runtime.conditions import clipped, set_condition
+from pilotage.kube.wire import parse_time
+from pilotage.runtime.conditions import clipped, find_condition, set_condition
 from pilotage.serving import backend
 from pilotage.serving.parts import Readiness
+from pilotage.serving.workload import NOT_OBSERVED
 from pilotage.traffic.routers import ROUTERS, UrlRequest
 
 DELETING = "Deleting"
@@ -22,7 +24,10 @@ ATTACHED = tuple(str(each) for each in Phase if each < Phase.DRAIN)
 """Phases of a Teardown in which requests may still arrive."""
 RUNNING = tuple(str(each) for each in Phase if each < Phase.STOP)
 """Phases of a Teardown in which all replicas still run."""
-
+SCALING = "Scaling"
+"""Reason of `Progressing` while an endpoint gets more replicas, or fewer."""
+START_MAX = dt.timedelta(hours=1)
+"""Time after which a replica that is still missing counts as missing: the longest that a server has to start."""
 
 CONFLICT_ADVICE = (
     "Clients that use such a name do not reach this endpoint. Choose a name and a host that no other route has, or "
@@ -45,6 +50,33 @@ class Situation(NamedTuple):
     """Number of unfinished Teardowns of former parts."""
     gateway_url: str = ""
     """URL of Pilotage's own gateway, for clients."""
+    served: bool = False
+    """Whether a revision serves, or has served."""
+    scaling: bool = False
+    """Whether replicas are missing because the endpoint was scaled."""
+
+    @property
+    def failure(self) -> EndpointProblem | None:
+        """The reason why waiting does not bring the endpoint to what its spec asks for."""
+        if self.problem is not None and not self.problem.waits:
+            return self.problem
+        ready = self.wanted_ready
+        return EndpointProblem(ready.reason, ready.message) if ready is not None and ready.failed else None
+
+    @property
+    def recreates(self) -> bool:
+        """Whether the revision that served is torn down before the wanted one is made."""
+        wanted, serving = self.wanted, self.serving
+        if wanted is None or serving is None or wanted.number == serving.number:
+            return False
+        return wanted.subject.spec.strategy.type == "Recreate"
+
+    @property
+    def lacks_replicas(self) -> bool:
+        """Whether replicas are missing that should be there."""
+        ready = self.serving_ready
+        missing = ready is not None and ready.desired > 0 and not ready.available
+        return self.serving is not None and missing and not self.scaling and not self.recreates
 
 
 def next_status(
@@ -57,6 +89,7 @@ def next_status(
     now: dt.datetime,
 ) -> Json:
     """The whole status as it should be; `old` is the present one."""
+    situation = situation._replace(scaling=_scales(old, situation.serving_ready, now))
     shown = situation.serving_ready or situation.wanted_ready
     serving, wanted = situation.serving, situation.wanted
     placed = serving or wanted
@@ -150,19 +183,24 @@ def _leaving(conditions: Sequence[Json], teardown: Json, waiting: str) -> list[t
 
 def phase(situation: Situation) -> str:
     """The phase: one word for the conditions together."""
-    wanted, serving = situation.wanted, situation.serving
+    wanted, serving, ready = situation.wanted, situation.serving, situation.serving_ready
     if serving is None:
-        if situation.problem is not None and not situation.problem.waits:
-            return "Degraded"
-        return "Pending" if wanted is None else "Deploying"
-    ready = situation.serving_ready
-    if ready is not None and not ready.available and ready.desired:
+        if situation.failure is not None:
+            return "Failed"
+        return "Pending" if wanted is None else "Redeploying" if situation.served else "Deploying"
+    if situation.failure is not None:
         return "Degraded"
+    if situation.recreates:
+        return "Redeploying"
+    if situation.lacks_replicas:
+        return "Unknown" if ready is not None and ready.unknown else "Degraded"
     if wanted is not None and wanted.number != serving.number:
         return "Redeploying"
-    if situation.problem is not None and not situation.problem.waits:
+    if _conflict(situation):
         return "Degraded"
-    return "Degraded" if _conflict(situation) else "Serving"
+    if ready is not None and not ready.desired:
+        return "ScaledToZero"
+    return "Deploying" if ready is not None and not ready.ready else "Serving"
 
 
 def _conditions(obj: Object, situation: Situation) -> list[tuple[str, bool | None, str, str]]:
@@ -173,40 +211,62 @@ def _available(situation: Situation) -> tuple[str, bool | None, str, str]:
     ready = situation.serving_ready
     if situation.serving is None or ready is None:
         return "Available", False, "NotServing", "No revision is serving yet."
+    if situation.recreates:
+        return "Available", False, "Recreating", "The former revision is torn down before the next one starts."
     if not ready.desired:
         return "Available", False, "ScaledToZero", "Scaled to zero replicas, as requested."
+    if ready.ready and not ready.available:
+        return "Available", True, "SomeReplicasReady", f"{ready.ready} of {ready.desired} replicas are ready."
     return "Available", ready.available, ready.reason, ready.message
 
 
 def _progressing(obj: Object, situation: Situation) -> tuple[str, bool | None, str, str]:
-    wanted, serving = situation.wanted, situation.serving
+    wanted, serving, ready = situation.wanted, situation.serving, situation.wanted_ready
     if wanted is None:
         return "Progressing", False, "Waiting", situation.waiting_for or "No rollout is in progress."
     name = f"{obj.meta.name}-{wanted.number}"
+    if situation.problem is not None and situation.problem.waits:
+        return "Progressing", True, situation.problem.reason, situation.problem.message
+    if ready is not None and ready.failed:
+        return "Progressing", False, ready.reason, f"{ready.message} ({name})"
     if serving is not None and serving.number == wanted.number:
+        if situation.scaling and ready is not None:
+            return "Progressing", True, SCALING, ready.message
         if situation.replacing:
-            return "Progressing", True, "Replacing", "Former parts are being torn down."
-        return "Progressing", False, "Arrived", f"{name} serves."
-    if situation.wanted_ready is not None and situation.wanted_ready.failed:
-        return "Progressing", False, situation.wanted_ready.reason, f"{name}: {situation.wanted_ready.message}"
-    return "Progressing", True, "RevisionComing", situation.waiting_for or f"{name} is starting."
+            return "Progressing", True, "Replacing", situation.waiting_for or "Former parts are being torn down."
+        return "Progressing", False, "Arrived", f"{name} is rolled out."
+    if situation.recreates:
+        return "Progressing", True, "Recreating", situation.waiting_for
+    reason = ready.reason if ready is not None and ready.troubled else "RevisionComing"
+    return "Progressing", True, reason, situation.waiting_for or f"{name} is starting."
 
 
 def _degraded(situation: Situation) -> tuple[str, bool | None, str, str]:
-    problem = situation.problem
-    if problem is not None and not problem.waits:
-        stays = f" {_still(situation)}" if situation.serving is not None else ""
-        return "Degraded", True, problem.reason, f"{problem.message}{stays}"
-    failed = situation.wanted_ready
-    if failed is not None and failed.failed:
-        stays = f" {_still(situation)}" if situation.serving is not None else ""
-        return "Degraded", True, failed.reason, f"{failed.message}{stays}"
+    if (failure := situation.failure) is not None:
+        return "Degraded", True, failure.reason, f"{failure.message} {_still(situation)}".rstrip()
     serving = situation.serving_ready
-    if situation.serving is not None and serving is not None and not serving.available and serving.desired:
+    if situation.lacks_replicas and serving is not None:
         return "Degraded", True, serving.reason, serving.message
     if conflict := _conflict(situation):
         return "Degraded", True, "NameConflict", f"{conflict}. {CONFLICT_ADVICE}"
     return "Degraded", False, "AsExpected", ""
+
+
+def _scales(old: Json, ready: Readiness | None, now: dt.datetime) -> bool:
+    """Whether replicas are missing only because the endpoint was scaled, and the time for a start is not over.
+
+    `old`: the status before. Nothing that has served may be missing.
+    """
+    if ready is None or ready.available or ready.failed or ready.unknown:
+        return False
+    if not ready.ready and old.get("phase") not in ("ScaledToZero", "Deploying"):
+        return False
+    if ready.reason == NOT_OBSERVED or old.get("replicas", {}).get("desired") != ready.desired:
+        return True
+    said = find_condition(old.get("conditions", []), "Progressing") or {}
+    if said.get("reason") != SCALING or said.get("status") != "True":
+        return False
+    return now - parse_time(said["lastTransitionTime"]) < START_MAX
 
 
 def _conflict(situation: Situation) -> str:
@@ -214,7 +274,8 @@ def _conflict(situation: Situation) -> str:
 
 
 def _still(situation: Situation) -> str:
-    assert situation.serving is not None
+    if situation.serving is None or situation.recreates:
+        return ""
     if situation.wanted is not None and situation.wanted.number == situation.serving.number:
         return ""
     return f"Revision {situation.serving.number} continues to serve."

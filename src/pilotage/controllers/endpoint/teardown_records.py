@@ -42,6 +42,7 @@ from pilotage.kube import (
     without_finalizer,
 )
 from pilotage.runtime.clock import utc_now
+from pilotage.runtime.conditions import find_condition
 from pilotage.runtime.events import Recorder
 from pilotage.runtime.store import Store
 from pilotage.runtime.types import Result
@@ -183,6 +184,18 @@ class TeardownRecords:
     def under_way(self, whose: Identity) -> int:
         """Number of unfinished Teardowns of an endpoint."""
         return sum(record.decode_as(TeardownSummary).status.phase != TEARDOWN_DONE for record in self._about(whose))
+
+    def waits(self, whose: Identity) -> tuple[str, str]:
+        """The wait of the unfinished Teardowns of an endpoint, and why one of them is blocked; empty: none is."""
+        waiting, blocked = "", ""
+        for record in self._about(whose):
+            status: Json = record.get("status", default={})
+            if status.get("phase") == TEARDOWN_DONE:
+                continue
+            waiting = waiting or status.get("waitingFor") or ""
+            found = find_condition(status.get("conditions", []), "Blocked") or {}
+            blocked = blocked or (found.get("message", "") if found.get("status") == "True" else "")
+        return waiting, blocked
 
     def proven_gone(self, whose: Identity) -> set[str]:
         """The uids of the parts of an endpoint that finished Teardowns have proven gone."""

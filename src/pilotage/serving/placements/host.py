@@ -116,7 +116,17 @@ def _readiness(processes: list[tuple[str, Object | None]]) -> Readiness:
     # The one whose trouble time does not mend says more than one that is on its way.
     worst = min(range(len(others)), key=lambda index: _URGENT.get(phases[index], len(_URGENT)))
     reason = _REASONS.get(phases[worst], "ProcessesStarting")
-    return Readiness(ready, desired, False, reason, f"{counted}. {_said(*others[worst])}", failed=failed)
+    said, where = _said(*others[worst])
+    return Readiness(
+        ready,
+        desired,
+        False,
+        reason,
+        f"{said.rstrip('. ')} ({where}; {counted}).",
+        failed=failed,
+        troubled=phases[worst] in _REASONS,
+        unknown=not ready and "Lost" in phases,
+    )
 
 
 _REASONS = {
@@ -141,20 +151,22 @@ def _phase(process: Object | None) -> str:
     return process.get("status", "phase") or ""
 
 
-def _said(name: str, process: Object | None) -> str:
-    """State of one process for people: its Host, its phase and the message of its agent."""
+def _said(name: str, process: Object | None) -> tuple[str, str]:
+    """State of one process for people, as its agent says it; and which one it is, on which Host."""
+    where = f"hostprocess/{name}"
     if process is None:
-        return f"hostprocess/{name} does not exist yet."
+        return "not created yet", where
     host = process.get("spec", "host")
     said = process.get("status", "message") or ""
     if process.meta.terminating:
-        return f"hostprocess/{name} is being deleted, and is replaced then."
+        return "being deleted, and replaced then", where
     if not host:
-        return f"hostprocess/{name} is not placed: {said or 'no Host was chosen yet'}".rstrip(".") + "."
+        return f"not placed: {said or 'no Host was chosen yet'}", where
+    where += f" on host/{host}"
     phase = process.get("status", "phase")
     if not phase:
-        return f"hostprocess/{name}: the agent of host/{host} has not accepted it yet."
-    return f"hostprocess/{name} on host/{host}: {phase}{f', {said}' if said else ''}".rstrip(".") + "."
+        return f"the agent of host/{host} has not accepted it yet", where
+    return (said, f"{where}: {phase}") if said else (phase, where)
 
 
 PLACEMENT = _Host()
