@@ -2,11 +2,13 @@
 
 import io
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pilotage.api.names import ENDPOINTS
+from pilotage.cli.commands import redeploy
 from pilotage.cli.output.progress import Block, Lines
 from pilotage.cli.rollout import RolloutView
 from pilotage.kube import Client, Json, Object, merge_patch
@@ -16,6 +18,7 @@ from pilotage.rollout.requests import change
 from pilotage.rollout.status import rollout_status
 from tests.cli.serving import OTHER, SINCE, SOURCE, Chat, condition, part, revision, serving
 from tests.rollout.test_status import GOAL, redeploying
+from tests.support.waiting import until
 
 
 def test_flags_change_what_they_name_and_no_more(chat: Chat):
@@ -81,6 +84,79 @@ def test_who_changes_it_meanwhile_is_not_overwritten(chat: Chat):
 
     chat.ask(lambda client: change(client, chat.key("a"), alter))
     assert (chat.spec("a")["replicas"], chat.spec("a")["model"]) == (7, {"source": OTHER})
+
+
+def other_than(chat: Chat, spec: Json, alter: Callable[[Object], Json]) -> Callable[[Object], Json]:
+    """Somebody else writes a spec just before the first try."""
+    patch, tries = merge_patch({"spec": spec}), []
+
+    def after_them(old: Object) -> Json:
+        tries.append(old)
+        if len(tries) == 1:
+            client_of_them = threading.Thread(
+                target=lambda: chat.ask(lambda client: client.patch(ENDPOINTS, chat.key("a"), patch))
+            )
+            client_of_them.start()
+            client_of_them.join()
+        return alter(old)
+
+    return after_them
+
+
+def with_spec(**fields: Json) -> Callable[[Object], Json]:
+    return lambda old: (body := old.to_dict()) | {"spec": body["spec"] | fields}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "mine", "clash"),
+    [
+        ({"model": {"source": "hf://a/b/c.gguf"}}, with_spec(model={"source": OTHER}), "model.source"),
+        ({"replicas": 7}, lambda old: old.to_dict() | {"spec": {"model": {"source": OTHER}}}, "replicas"),
+    ],
+    ids=["the same field", "a file that has all fields"],
+)
+def test_a_change_that_would_undo_another_one_is_refused_in_one_sentence(chat: Chat, monkeypatch, theirs, mine, clash):
+    chat.make("a")
+    alter = other_than(chat, theirs, mine)
+    monkeypatch.setattr(redeploy, "changed", lambda old, _arguments: alter(old))
+    ran = chat.run("redeploy", "a", "--model", OTHER, "--no-wait")
+    assert (ran.code, ran.out) == (1, "")
+    assert f"was changed by somebody else at the same time ({clash})" in ran.err
+    assert len(ran.err.splitlines()) == 1
+    name, value = next(iter(theirs.items()))
+    assert chat.spec("a")[name] == value
+
+
+def test_statuses_that_are_written_meanwhile_are_no_conflict(chat: Chat):
+    """An operator writes many of them: no client has to be told."""
+    chat.make("a")
+    tries = []
+
+    def alter(old: Object) -> Json:
+        tries.append(old)
+        if len(tries) < 8:
+            thread = threading.Thread(target=lambda: chat.write("a", {"waitingFor": f"news {len(tries)}"}))
+            thread.start()
+            thread.join()
+        return with_spec(model={"source": OTHER})(old)
+
+    chat.ask(lambda client: change(client, chat.key("a"), alter))
+    assert (len(tries), chat.spec("a")["model"]) == (8, {"source": OTHER})
+
+
+def test_another_clients_revision_is_no_success(chat: Chat):
+    chat.make("a", serving("a") | {"observedGeneration": 1})
+
+    async def supersede(client: Client) -> None:
+        await until(client, ENDPOINTS, chat.key("a"), lambda obj: obj is not None and obj.meta.generation == 2)
+        await client.patch(ENDPOINTS, chat.key("a"), merge_patch({"spec": {"model": {"source": "hf://a/b/c.gguf"}}}))
+        status = serving("a", 2, revision(1, "Previous")) | {"observedGeneration": 3}
+        await client.patch(ENDPOINTS, chat.key("a"), merge_patch({"status": status}), subresource="status")
+
+    with chat.meanwhile(supersede):
+        ran = chat.run("redeploy", "a", "--model", OTHER, "--timeout", "20")
+    assert ran.code == 1
+    assert "does not serve as asked. Superseded by a later change of model (generation 3)." in ran.err
 
 
 def test_one_that_goes_is_not_changed(chat: Chat):

@@ -46,6 +46,12 @@ class BadTarget(OneLine):
     exit_code = 2
 
 
+class NotChanged(OneLine):
+    """Somebody else was faster."""
+
+    exit_code = 1
+
+
 def one_sentence(command: Callable[P, R]) -> Callable[P, R]:
     """Print what went wrong with the configuration (exit code 2) or the API (exit code 3) instead of raising it."""
 
@@ -93,7 +99,7 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def endpoint_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """As `plain_errors`; and say how to install what is missing where the cluster does not have our kinds."""
+    """As `plain_errors`; and say how to install our kinds where the cluster lacks them, or who was faster."""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -102,7 +108,13 @@ def endpoint_errors(command: Callable[P, R]) -> Callable[P, R]:
 
         try:
             return command(*args, **kwargs)
-        except KindNotServed as error:
+        except Exception as error:
+            from pilotage.rollout.requests import ChangeConflict  # not before: most commands end well
+
+            if isinstance(error, ChangeConflict):
+                raise NotChanged(str(error)) from error
+            if not isinstance(error, KindNotServed):
+                raise
             if GROUP not in error.request:
                 raise
             raise NoAnswer(

@@ -12,7 +12,7 @@ from pilotage.cli.output.text import note, say
 from pilotage.cli.signals import INTERRUPTED, Interrupted, interruptible
 from pilotage.kube import Json, Object, ObjectKey
 from pilotage.rollout.follow import follow
-from pilotage.rollout.requests import change
+from pilotage.rollout.requests import EndpointChange, change
 from pilotage.rollout.status import RolloutStatus, RolloutVerdict
 from pilotage.runtime.lazy_logger import silenced
 from pilotage.teardown.session import Session
@@ -25,14 +25,14 @@ async def carry_out(session: Session, key: ObjectKey, alter: Callable[[Object], 
         say(f"{changed.after.ref} is unchanged: the spec is the same", err=patience.json)
         return 0
     say(f"{changed.after.ref} changed", err=patience.json)
-    before = changed.before.get("status", "revision", default="")
-    return await follow_rollout(session, changed.after, before, patience)
+    return await follow_rollout(session, changed, patience)
 
 
-async def follow_rollout(session: Session, obj: Object, before: str, patience: Patience) -> int:
-    """Show how a change goes on until it is done; returns the exit code. `before`: the revision that served."""
+async def follow_rollout(session: Session, changed: EndpointChange, patience: Patience) -> int:
+    """Show how a change goes on until it is done; returns the exit code."""
     if not patience.wait:
         return 0
+    obj = changed.after
     shown = renderer(sys.stdout, as_json=patience.json, hint="Ctrl-C leaves it to the operator")
 
     def show(status: RolloutStatus, now: dt.datetime) -> None:
@@ -43,7 +43,7 @@ async def follow_rollout(session: Session, obj: Object, before: str, patience: P
 
     try:
         with interruptible(), silenced():
-            status = await follow(session.client, obj, before, patience.timeout, show, no_operator)
+            status = await follow(session.client, changed, patience.timeout, show, no_operator)
     except Interrupted:
         say(f"Stopped waiting; the operator continues. Look with: pilotage status {_words(obj)}", err=True)
         return INTERRUPTED

@@ -5,9 +5,12 @@ import contextlib
 import datetime as dt
 from collections.abc import Callable
 
+from pilotage.api.endpoint import REVISION_FIELDS
 from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import ENDPOINTS
-from pilotage.kube import Client, Object
+from pilotage.kube import Client, Json
+from pilotage.rollout.requests import EndpointChange
+from pilotage.rollout.revisions import differing
 from pilotage.rollout.status import Rollout, RolloutGoal, RolloutStatus
 from pilotage.runtime.clock import SteadyClock
 from pilotage.runtime.live_objects import LiveObjects
@@ -20,20 +23,20 @@ OPERATOR_SECONDS = 5.0
 
 async def follow(
     client: Client,
-    obj: Object,
-    before: str,
+    change: EndpointChange,
     timeout: float,
     show: Callable[[RolloutStatus, dt.datetime], None],
     no_operator: Callable[[str], None],
 ) -> RolloutStatus:
-    """The status with which a change ended; `obj` is the endpoint as it was written. Raises ApiError.
+    """The status with which a change ended. Raises ApiError.
 
-    `before`: the revision that served. `show` is called with each status, and `no_operator` with the reason why nothing
-    happens, where no operator runs that could do it.
+    `show` is called with each status, and `no_operator` with the reason why nothing happens, where no operator runs
+    that could do it.
     """
+    obj = change.after
     clock = SteadyClock()
     deadline = clock.now() + dt.timedelta(seconds=timeout)
-    rollout = Rollout(RolloutGoal(obj.meta.uid, obj.meta.generation, before), deadline)
+    rollout = Rollout(goal_of(change), deadline)
     asking = asyncio.create_task(_ask_for_operator(client, no_operator))
     try:
         async with LiveObjects(client, ENDPOINTS, obj.meta.namespace, name=obj.meta.name) as seen:
@@ -51,6 +54,15 @@ async def follow(
         asking.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await asking
+
+
+def goal_of(change: EndpointChange) -> RolloutGoal:
+    """The goal of a change that was written: its revision, and the fields that it changed."""
+    after: Json = change.after.get("spec", default={})
+    before: Json = change.before.get("spec", default={}) if change.before is not None else after
+    fields = {*REVISION_FIELDS, *differing(after, before, {*after, *before})}
+    served = change.before.get("status", "revision", default="") if change.before is not None else ""
+    return RolloutGoal(change.after.meta.uid, change.after.meta.generation, served, after, frozenset(fields))
 
 
 async def _ask_for_operator(client: Client, no_operator: Callable[[str], None]) -> None:

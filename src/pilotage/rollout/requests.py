@@ -1,5 +1,7 @@
 """Endpoints that a person named: read, created, changed and scaled. The server checks each write in a dry run first."""
 
+import asyncio
+import random
 from collections.abc import Awaitable, Callable, Iterable
 from shlex import quote
 from typing import NamedTuple
@@ -24,7 +26,13 @@ from pilotage.teardown.planning.arguments import TargetError, missing_name
 from pilotage.teardown.snapshot.fields import text
 from pilotage.teardown.snapshot.world import Name
 
-CHANGE_TRIES_MAX = 5
+CHANGE_TRIES_MAX = 20
+CHANGE_PAUSE_SECONDS = 0.2
+"""Longest pause before a change is tried again. It is drawn, so that clients do not meet again."""
+
+
+class ChangeConflict(Exception):
+    """Somebody else changed the endpoint at the same time, so nothing was written."""
 
 
 class Manifests(NamedTuple):
@@ -120,36 +128,57 @@ def endpoint_name(body: Json) -> str:
 class EndpointChange(NamedTuple):
     """An endpoint before a change and after it: the same one where nothing had to change."""
 
-    before: Object
+    before: Object | None
+    """None for one that was created."""
     after: Object
 
     @property
     def anything(self) -> bool:
         """Whether what is wanted has changed."""
-        return self.before.meta.generation != self.after.meta.generation
+        return self.before is None or self.before.meta.generation != self.after.meta.generation
 
 
 async def change(client: Client, key: ObjectKey, alter: Callable[[Object], Json]) -> EndpointChange:
     """Write what `alter` makes of an endpoint, after the server has checked it: it is asked to try, first.
 
-    Who changes it meanwhile is not overwritten: what they wrote is read, and altered again. Raises TargetError.
+    Who changes it meanwhile is not overwritten: what they wrote is read, and altered again where that leaves it as it
+    is. Raises ChangeConflict where it does not, and TargetError.
     """
-    for tries_left in reversed(range(CHANGE_TRIES_MAX)):
+    first: Object | None = None
+    for _ in range(CHANGE_TRIES_MAX):
         before = await get(client, ENDPOINTS, key)
+        first = first or before
         if before.meta.terminating:
             raise TargetError(
                 f"{before.ref} is being deleted, which cannot be undone. Deploy it again when it is gone."
             )
         wanted = alter(before)
+        theirs = _changed(first.get("spec", default={}), before.get("spec", default={}))
+        if clash := theirs & _changed(before.get("spec", default={}), wanted["spec"]):
+            raise ChangeConflict(
+                f"{before.ref} was changed by somebody else at the same time ({', '.join(sorted(clash))}), so it was "
+                f"left as they want it. See: pilotage status {quote(key.name)} -n {quote(key.namespace)}"
+            )
         try:
             checked = await _checking(str(before.ref), client.replace(ENDPOINTS, wanted, dry_run=True))
             if checked.meta.generation == before.meta.generation:
                 return EndpointChange(before, before)
             return EndpointChange(before, await client.replace(ENDPOINTS, wanted))
         except Conflict:
-            if not tries_left:
-                raise
-    raise AssertionError("the last try returns or raises")
+            await asyncio.sleep(random.uniform(0.0, CHANGE_PAUSE_SECONDS))  # noqa: S311 - nothing secret
+    raise ChangeConflict(f"{key} is changed by others all the time, so nothing was changed here. Try again.")
+
+
+def _changed(old: Json, new: Json, above: str = "") -> set[str]:
+    """The paths of the fields in which two specs differ; lists are compared whole."""
+    found = set()
+    for name in {*old, *new}:
+        one, other = old.get(name), new.get(name)
+        if isinstance(one, dict) or isinstance(other, dict):
+            found |= _changed(one or {}, other or {}, f"{above}{name}.")
+        elif one != other:
+            found.add(f"{above}{name}")
+    return found
 
 
 async def scale(client: Client, key: ObjectKey, replicas: int) -> Object:

@@ -1,5 +1,6 @@
 """Revisions of an endpoint on record: the newest, the one that serves, and the one to go back to. Pure."""
 
+from collections.abc import Iterable
 from shlex import quote
 
 from pilotage.api.endpoint import REVISION_FIELDS
@@ -9,8 +10,9 @@ from pilotage.teardown.planning.arguments import TargetError
 
 
 def newest_revision(endpoint: StoredEndpoint) -> PastRevision | None:
-    """The revision that is wanted, whether it serves or not."""
-    return max(endpoint.status.history, key=lambda each: each.number, default=None)
+    """The revision that is wanted, whether it serves or not: the newest that was not abandoned."""
+    kept = [each for each in endpoint.status.history if each.state != "Abandoned"]
+    return max(kept, key=lambda each: each.number, default=None)
 
 
 def serving_revision(endpoint: StoredEndpoint) -> int | None:
@@ -43,9 +45,14 @@ def revision_to_restore(endpoint: StoredEndpoint, number: int | None) -> PastRev
     return found
 
 
+def differing(spec: Json, old: Json, names: Iterable[str]) -> list[str]:
+    """Those of the top-level fields in which two specs ask for something else."""
+    return [name for name in names if _essence(spec.get(name)) != _essence(old.get(name))]
+
+
 def _is_so(spec: Json, old: Json) -> bool:
     """Whether the spec asks for what a revision was made of."""
-    return all(_essence(spec.get(field)) == _essence(old.get(field)) for field in REVISION_FIELDS)
+    return not differing(spec, old, REVISION_FIELDS)
 
 
 def _essence(value: object) -> object:

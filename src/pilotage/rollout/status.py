@@ -8,7 +8,8 @@ import enum
 from typing import Literal, NamedTuple
 
 from pilotage.api.endpoint_status import StoredEndpoint
-from pilotage.rollout.revisions import newest_revision
+from pilotage.kube import Json
+from pilotage.rollout.revisions import differing, newest_revision
 from pilotage.teardown.snapshot.fields import text
 
 SETTLE_SECONDS = 3.0
@@ -27,8 +28,13 @@ class RolloutVerdict(enum.StrEnum):
     SERVING = "serving"
     FAILED = "failed"
     DELETED = "deleted"
+    SUPERSEDED = "superseded"
+    """Somebody has asked for something else since."""
     TIMEOUT = "timeout"
     """It has not, and the time for it is over."""
+
+
+_ENDS = (RolloutVerdict.SERVING, RolloutVerdict.DELETED, RolloutVerdict.SUPERSEDED)
 
 
 class RolloutGoal(NamedTuple):
@@ -38,6 +44,10 @@ class RolloutGoal(NamedTuple):
     generation: int
     before: str
     """The revision that served when it was asked for; empty for a new endpoint."""
+    spec: Json
+    """The spec as it was written."""
+    fields: frozenset[str]
+    """Top-level fields of the spec whose change by somebody else means that this change is not wanted any more."""
 
 
 StepState = Literal["done", "active", "later", "failed"]
@@ -81,7 +91,7 @@ class Rollout:
         status = rollout_status(endpoint, self._goal)._replace(url=endpoint.status.url if endpoint else None)
         self._failed_since = (self._failed_since or now) if status.verdict is RolloutVerdict.FAILED else None
         settled = self._failed_since is not None and (now - self._failed_since).total_seconds() >= SETTLE_SECONDS
-        if settled or status.verdict in (RolloutVerdict.SERVING, RolloutVerdict.DELETED):
+        if settled or status.verdict in _ENDS:
             return status._replace(ended=True)
         return status._replace(verdict=RolloutVerdict.TIMEOUT, ended=True) if now >= self._deadline else status
 
@@ -92,15 +102,20 @@ def rollout_status(endpoint: StoredEndpoint | None, goal: RolloutGoal) -> Rollou
         return RolloutStatus((), RolloutVerdict.DELETED, "It was deleted in the meantime.")
     if endpoint.metadata.terminating:
         return RolloutStatus((), RolloutVerdict.DELETED, "It is being deleted.")
+    is_later = endpoint.metadata.generation > goal.generation
+    if is_later and (others := differing(endpoint.spec, goal.spec, sorted(goal.fields))):
+        by = f"a later change of {', '.join(others)} (generation {endpoint.metadata.generation})"
+        said = f"Superseded by {by}. {_what_keeps_serving(endpoint)}".rstrip()
+        return RolloutStatus((), RolloutVerdict.SUPERSEDED, said)
     if (endpoint.status.observed_generation or 0) < goal.generation:
         step = RolloutStep("operator", "active", "the operator has not reconciled it yet")
         return RolloutStatus((step,), RolloutVerdict.GOING, step.text)
     steps = tuple(_steps(endpoint, goal))
-    if _is_true(endpoint, "Degraded") or endpoint.phase == "Degraded":
+    if _is_true(endpoint, "Degraded") or endpoint.phase in ("Degraded", "Failed"):
         return RolloutStatus(steps, RolloutVerdict.FAILED, _why_failed(endpoint))
     newest = newest_revision(endpoint)
     arrived = newest is None or newest.state == "Current"
-    if endpoint.phase == "Serving" and arrived and not _is_true(endpoint, "Progressing"):
+    if endpoint.phase in ("Serving", "ScaledToZero") and arrived and not _is_true(endpoint, "Progressing"):
         return RolloutStatus(steps, RolloutVerdict.SERVING, _what_serves(endpoint))
     missing = f"{_what_is_missing(endpoint).rstrip('. ')}. {_what_keeps_serving(endpoint)}".rstrip()
     return RolloutStatus(steps, RolloutVerdict.GOING, missing)
@@ -129,8 +144,9 @@ def _up(endpoint: StoredEndpoint, name: str, *, up: bool) -> RolloutStep:
     missing = "" if up else degraded.reason if degraded and state == "failed" else _what_is_missing(endpoint)
     if not missing or (route is not None and missing in (route.message, f"{route.reason}: {route.message}")):
         return RolloutStep("up", state, "  ".join(filter(None, (name, ready))))  # the route waits: its own row says why
-    what = [name] if ready.removesuffix(" ready") in missing else [name, ready]
-    return RolloutStep("up", state, f"{missing.rstrip('. ')} ({', '.join(filter(None, what))})")
+    unsaid = [each for each in (name, ready) if each and each.removesuffix(" ready") not in missing]
+    more = f" ({', '.join(unsaid)})" if unsaid else ""
+    return RolloutStep("up", state, f"{missing.rstrip('. ')}{more}")
 
 
 def _route(endpoint: StoredEndpoint, *, up: bool) -> RolloutStep:
@@ -157,6 +173,8 @@ def _what_serves(endpoint: StoredEndpoint) -> str:
     status = endpoint.status
     where = f": {status.url}" if status.url else ""
     revision = f"revision {status.revision}, " if status.revision else ""
+    if endpoint.phase == "ScaledToZero":
+        return f"is scaled to zero: nothing answers until it is scaled up (revision {status.revision})"
     return f"serves{where} ({revision}{status.replicas.ready} of {status.replicas.desired} ready)"
 
 

@@ -11,7 +11,7 @@ from pilotage.cli.options import Patience, cluster_options, files_option, namesp
 from pilotage.cli.output.text import say
 from pilotage.cli.rollout import follow_rollout
 from pilotage.cli.spec_options import spec_options
-from pilotage.rollout.requests import Manifests, create, endpoint_name, sorted_manifests
+from pilotage.rollout.requests import EndpointChange, Manifests, create, endpoint_name, sorted_manifests
 from pilotage.rollout.spec import SpecArguments, with_arguments
 from pilotage.teardown.snapshot.dump import manifests
 
@@ -45,8 +45,8 @@ async def deploy(
     The server checks everything before anything is created. An endpoint that exists is not touched: use `pilotage
     redeploy` to change it.
 
-    Exit codes: 0 it serves (or was created, with --no-wait), 1 it does not, 2 bad usage or refused by the server, 3 the
-    API could not be reached, 130 Ctrl-C (the operator continues).
+    Exit codes: 0 it serves (or was created, with --no-wait), 1 it does not, or somebody changed it meanwhile, 2 bad
+    usage or refused by the server, 3 the API could not be reached, 130 Ctrl-C (the operator continues).
     """
     if bool(files) == bool(name) or (files and arguments):
         raise click.UsageError("Say either NAME and flags, or -f FILE.")
@@ -65,4 +65,4 @@ async def deploy(
             return 0
         made = await create(client, wanted, dry_run=False)
         say(*(f"{obj.ref} created" for obj in made), err=patience.json)
-        return max([await follow_rollout(session, obj, "", patience) for obj in made])
+        return max([await follow_rollout(session, EndpointChange(None, obj), patience) for obj in made])

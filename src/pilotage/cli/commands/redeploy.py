@@ -43,8 +43,10 @@ async def redeploy(
     Flags change the fields that they name; a file replaces the whole spec. The server checks it first. If the new
     revision does not become ready, the old one keeps serving: `pilotage rollback` undoes the change.
 
-    Exit codes: 0 the new revision serves, 1 it does not, 2 bad usage or refused by the server, 3 the API could not be
-    reached, 130 Ctrl-C (the operator continues).
+    If somebody else changes the same fields at the same time, one of the two changes is refused, or superseded.
+
+    Exit codes: 0 the new revision serves, 1 it does not, or somebody else's change came in between, 2 bad usage or
+    refused by the server, 3 the API could not be reached, 130 Ctrl-C (the operator continues).
     """
     if bool(files) == bool(name) or (files and arguments):
         raise click.UsageError("Say either NAME and flags, or -f FILE.")

@@ -27,11 +27,11 @@ async def rollback(name: str, number: int | None, namespace: str, patience: Pati
     pilotage rollback assistant
     pilotage rollback assistant --to 3
 
-    Model, runtime, placement, resources and cache become what they were, in a new revision. Replicas, route and the
-    rest stay as they are. After a redeploy that failed, it returns to the revision that still serves.
+    Model, runtime, placement, resources and cache become what they were: in the revision that still serves, after a
+    redeploy that failed or is under way, and else in a new one. Replicas, route and the rest stay as they are.
 
-    Exit codes: 0 it serves, 1 it does not, 2 bad usage or no such revision, 3 the API could not be reached, 130 Ctrl-C
-    (the operator continues).
+    Exit codes: 0 it serves, 1 it does not, or somebody else's change came in between, 2 bad usage or no such revision,
+    3 the API could not be reached, 130 Ctrl-C (the operator continues).
     """
     async with cluster.session() as session:
         key = ObjectKey(namespace or session.client.namespace, name)
