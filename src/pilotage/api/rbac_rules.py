@@ -10,12 +10,9 @@ any Secret, unless somebody binds `AGENT_READ_SECRETS` in a namespace. It can re
 Services, and write Events.
 """
 
-from __future__ import annotations
+from typing import NamedTuple
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from pilotage.kube import Json
+from pilotage.kube import Json
 
 READ = ("get", "list", "watch")
 FOLLOW = ("list", "watch")

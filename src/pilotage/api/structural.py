@@ -10,24 +10,19 @@ Descriptions are the docstrings of types and the texts below fields. Python does
 from the source.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import sys
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec.structs import FieldInfo
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from msgspec.structs import FieldInfo
-
-    from pilotage.kube import Json
+from pilotage.kube import Json
 
 TEXT_MAX = 32768
 ITEMS_MAX = 10_000

@@ -1,15 +1,10 @@
 """One connection to an HTTP/1.1 server, as an asyncio protocol: a request out, its answer in, one after the other."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from pilotage.kube.http1 import AnswerParser, BadAnswer, Head
 from pilotage.kube.transport import TransportError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BUFFER_BYTES_MAX = 256 * 1024
 """Bytes of an answer that are buffered for its reader before the peer is told to wait."""
@@ -18,7 +13,7 @@ BUFFER_BYTES_MAX = 256 * 1024
 class Connection(asyncio.Protocol):
     """Used by one request at a time. It is `usable` while it is open and no answer is under way."""
 
-    def __init__(self, on_lost: Callable[[Connection], None]) -> None:
+    def __init__(self, on_lost: Callable[["Connection"], None]) -> None:
         self.closed = asyncio.get_running_loop().create_future()
         self.idle_since = 0.0
         self.lost = False

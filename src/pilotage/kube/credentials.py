@@ -3,17 +3,13 @@
 Exec plugins have a module of their own. Nothing here prints a secret: not a repr, not an error, not a log line.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
 
 from pilotage.kube.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 # Half of the time between the kubelet's refresh of a projected token and the end of the old one, as in client-go.
 TOKEN_FILE_MAX_AGE_SECONDS = 60.0

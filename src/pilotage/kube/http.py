@@ -5,15 +5,13 @@ It is our own, over asyncio's TLS, for two reasons. A general client decides thi
 twice the CPU for each request and event (`make bench` shows ours).
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib
 import os
 import socket
 import ssl
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from pilotage.kube.config import ClusterConfig, CredentialsError
@@ -23,9 +21,6 @@ from pilotage.kube.names import is_address
 from pilotage.kube.pool import Pool
 from pilotage.kube.proxies import proxy_for
 from pilotage.kube.transport import Request, Response, TransportError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 CONNECT_SECONDS_MAX = 10.0
 CONNECTIONS_MIN = 4
@@ -72,7 +67,7 @@ class HttpTransport:
         self._pool.close()
         await asyncio.gather(*(connection.closed for connection in connections))
 
-    async def _send(self, request: Request, proof: Mapping[str, str]) -> _HttpResponse:
+    async def _send(self, request: Request, proof: Mapping[str, str]) -> "_HttpResponse":
         raw = self._encode(request, proof)
         await self._refresh_certificate()
         pool = self._pool

@@ -3,18 +3,14 @@
 The shapes are those of kubectl's `v1.Config`, as far as a client needs them.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from pilotage.kube.errors import ConfigError
 from pilotage.kube.plain_yaml import parse_plain
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Shape(msgspec.Struct, rename="kebab"):

@@ -5,16 +5,11 @@ moment for a connection that another one gives back. As long as they come back q
 where answers take their time, new ones are made at once.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING
 
+from pilotage.kube.connection import Connection
 from pilotage.kube.transport import TransportError
-
-if TYPE_CHECKING:
-    from pilotage.kube.connection import Connection
 
 IDLE_SECONDS_MAX = 60.0
 """Shorter than the API server's own, so that we rarely send into a connection that it is just closing."""

@@ -1,19 +1,12 @@
 """Choice of a proxy for a server: the kubeconfig's, else the environment's, by the rules that kubectl follows."""
 
-from __future__ import annotations
-
 import ipaddress
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 from urllib.parse import SplitResult, urlsplit
 
+from pilotage.kube.config import ClusterConfig
 from pilotage.kube.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pilotage.kube.config import ClusterConfig
-
 
 PORTS = {"http": 80, "https": 443}
 """Port of a server whose address names none, by scheme."""

@@ -4,15 +4,11 @@ A limiter answers one question, `when(item)`, and counts the question as a failu
 jitter. A `Backoff` is for one connection, and does.
 """
 
-from __future__ import annotations
-
+import random
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from pilotage.kube.ratelimit import TokenBucket
-
-if TYPE_CHECKING:
-    import random
 
 T = TypeVar("T", bound=Hashable)
 T_contra = TypeVar("T_contra", bound=Hashable, contravariant=True)

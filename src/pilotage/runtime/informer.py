@@ -13,11 +13,10 @@ Promises
   time. That is not a proof that its objects are gone.
 """
 
-from __future__ import annotations
-
 import asyncio
+import random
 from collections.abc import AsyncIterator, Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pilotage.kube import ApiError, Client, Expired, KindNotServed, Object, ObjectKey, ObjectList, Resource, WatchEvent
 from pilotage.kube.reading import CHUNK
@@ -27,9 +26,6 @@ from pilotage.runtime.backoff import Backoff
 from pilotage.runtime.clock import monotonic
 from pilotage.runtime.lazy_logger import LazyLogger
 from pilotage.runtime.store import Indexer, Store
-
-if TYPE_CHECKING:
-    import random
 
 _log = LazyLogger(__name__)
 

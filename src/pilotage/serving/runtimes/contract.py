@@ -5,23 +5,19 @@ its health and its requests are observed, how it stops, and which arguments a Ho
 names the program.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from pilotage.api.endpoint import Runtime
+from pilotage.kube.wire import Json
 from pilotage.serving.runtimes.allowed import Allowed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pilotage.api.endpoint import Runtime
-    from pilotage.kube.wire import Json
-    from pilotage.serving.runtimes.stop import StopPolicy
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - in a pod, whose address the Service has
 METRICS_PATH = "/metrics"
 """Path of the Prometheus metrics, of every runtime that has `request_metrics`."""
+MARGIN_SECONDS = 15
+"""Time for a server to exit after its last request. SGLang checks every 5 seconds whether one is left."""
 CONTEXT_TOKENS = 4096
 """Tokens of context that memory on a Host is reserved for, where the runtime does not tell."""
 
@@ -42,6 +38,16 @@ class Launch:
     host: str
     """Address to listen on."""
     port: int
+
+    def arguments(self, *preset: Option) -> list[str]:
+        """Arguments of the preset, without the options that the user gives, followed by the user's.
+
+        Of an option that is given twice, some programs take the last; others refuse to start. An option of the preset
+        with an empty value is left out.
+        """
+        given = {argument.partition("=")[0] for argument in self.runtime.args}
+        kept = [word for option in preset if option[0] not in given and all(option) for word in option]
+        return [*kept, *self.runtime.args]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,22 @@ class HostLaunch(Launch):
     """Executable of the runtime on this Host; empty: none, and the user's command names one."""
     gpu: bool = False
     """Whether the Host has a GPU."""
+
+
+class StopPolicy(NamedTuple):
+    """The preStop hook of a server and its grace period."""
+
+    pre_stop: Json
+    """The hook, which runs before SIGTERM."""
+    pre_stop_seconds: int
+    """Longest duration of the hook."""
+    after_seconds: int
+    """Longest time that the server keeps running after SIGTERM."""
+
+    @property
+    def grace_seconds(self) -> int:
+        """The termination grace period of the pod. It includes the hook."""
+        return self.pre_stop_seconds + self.after_seconds + MARGIN_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +144,3 @@ class ServingRuntime:
     was trained with (None: unknown)."""
     allowed: Allowed = field(default_factory=Allowed)
     """Arguments and variables that a Host accepts unless its owner allows all; without a table: none."""
-
-
-def with_user_arguments(preset: list[Option], given: list[str]) -> list[str]:
-    """Arguments of the preset, without the options that the user gives, followed by the user's.
-
-    Of an option that is given twice, some programs take the last; others refuse to start.
-    """
-    own = {argument.partition("=")[0] for argument in given}
-    kept = [word for option in preset if option[0] not in own for word in option]
-    return [*kept, *given]

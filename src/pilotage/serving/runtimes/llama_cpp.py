@@ -16,7 +16,6 @@ from pilotage.serving.runtimes.contract import (
     PodLaunch,
     ServerContainer,
     ServingRuntime,
-    with_user_arguments,
 )
 from pilotage.serving.runtimes.stop import once_idle
 
@@ -53,7 +52,7 @@ def _in_pod(launch: PodLaunch) -> ServerContainer:
     return ServerContainer(
         image=launch.runtime.image or (_IMAGE_CUDA if launch.gpus else _IMAGE),
         command=launch.runtime.command,
-        args=with_user_arguments(_options(launch), launch.runtime.args),
+        args=launch.arguments(*_options(launch)),
         stop=once_idle(launch.drain_seconds, launch.port, _REQUESTS),
     )
 
@@ -69,10 +68,9 @@ def _on_host(launch: HostLaunch) -> list[str]:
         ("--cache-ram", "0"),
         ("--no-ui",),
         ("--offline",),
+        ("--device", "" if launch.gpu else "none"),
     ]
-    if not launch.gpu:
-        preset.append(("--device", "none"))
-    return [*(launch.runtime.command or [launch.program]), *with_user_arguments(preset, launch.runtime.args)]
+    return [*(launch.runtime.command or [launch.program]), *launch.arguments(*preset)]
 
 
 def context_tokens(args: Sequence[str], trained: int | None = None) -> int:

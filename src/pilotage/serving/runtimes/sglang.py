@@ -3,15 +3,7 @@
 It has no executable of its own: it is a module of some Python, which on a Host only the command can name.
 """
 
-from pilotage.serving.runtimes.contract import (
-    HostLaunch,
-    Launch,
-    Option,
-    PodLaunch,
-    ServerContainer,
-    ServingRuntime,
-    with_user_arguments,
-)
+from pilotage.serving.runtimes.contract import HostLaunch, Launch, Option, PodLaunch, ServerContainer, ServingRuntime
 from pilotage.serving.runtimes.stop import after_sigterm
 
 _IMAGE = "lmsysorg/sglang:v0.5.23"
@@ -28,15 +20,11 @@ def _options(launch: Launch) -> list[Option]:
 
 
 def _in_pod(launch: PodLaunch) -> ServerContainer:
-    preset = _options(launch)
-    if launch.hub_revision:
-        preset.append(("--revision", launch.hub_revision))
-    if launch.gpus > 1:
-        preset.append(("--tensor-parallel-size", str(launch.gpus)))
+    gpus = str(launch.gpus) if launch.gpus > 1 else ""
     return ServerContainer(
         image=launch.runtime.image or _IMAGE,
         command=launch.runtime.command or ["python3", "-m", "sglang.launch_server"],
-        args=with_user_arguments(preset, launch.runtime.args),
+        args=launch.arguments(*_options(launch), ("--revision", launch.hub_revision), ("--tensor-parallel-size", gpus)),
         stop=after_sigterm(launch.drain_seconds),
         start_seconds=3600,
         shared_memory=True,
@@ -44,7 +32,7 @@ def _in_pod(launch: PodLaunch) -> ServerContainer:
 
 
 def _on_host(launch: HostLaunch) -> list[str]:
-    return [*launch.runtime.command, *with_user_arguments(_options(launch), launch.runtime.args)]
+    return [*launch.runtime.command, *launch.arguments(*_options(launch))]
 
 
 RUNTIME = ServingRuntime(

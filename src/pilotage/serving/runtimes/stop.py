@@ -7,31 +7,11 @@ covers both and a margin. Kubernetes kills what is left then.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from pilotage.kube.wire import Json
-from pilotage.serving.runtimes.contract import METRICS_PATH
+from pilotage.serving.runtimes.contract import METRICS_PATH, StopPolicy
 
 WITHDRAW_SECONDS = 5
 """Time for proxies to stop sending to an address that was withdrawn."""
-MARGIN_SECONDS = 15
-"""Time for a server to exit after its last request. SGLang checks every 5 seconds whether one is left."""
-
-
-class StopPolicy(NamedTuple):
-    """The preStop hook of a server and its grace period."""
-
-    pre_stop: Json
-    """The hook, which runs before SIGTERM."""
-    pre_stop_seconds: int
-    """Longest duration of the hook."""
-    after_seconds: int
-    """Longest time that the server keeps running after SIGTERM."""
-
-    @property
-    def grace_seconds(self) -> int:
-        """The termination grace period of the pod. It includes the hook."""
-        return self.pre_stop_seconds + self.after_seconds + MARGIN_SECONDS
 
 
 def after_sigterm(drain_seconds: int, at_most: int | None = None) -> StopPolicy:

@@ -1,15 +1,7 @@
 """Text Generation Inference. It answers to any model name, and after SIGTERM gives its requests 90 seconds at most."""
 
 from pilotage.serving.runtimes.allowed import COUNT, NAME, NUMBER, Allowed, options
-from pilotage.serving.runtimes.contract import (
-    HostLaunch,
-    Launch,
-    Option,
-    PodLaunch,
-    ServerContainer,
-    ServingRuntime,
-    with_user_arguments,
-)
+from pilotage.serving.runtimes.contract import HostLaunch, Launch, Option, PodLaunch, ServerContainer, ServingRuntime
 from pilotage.serving.runtimes.stop import after_sigterm
 
 _IMAGE = "ghcr.io/huggingface/text-generation-inference:3.3.5"
@@ -22,13 +14,10 @@ def _options(launch: Launch) -> list[Option]:
 
 
 def _in_pod(launch: PodLaunch) -> ServerContainer:
-    preset = _options(launch)
-    if launch.hub_revision:
-        preset.append(("--revision", launch.hub_revision))
     return ServerContainer(
         image=launch.runtime.image or _IMAGE,
         command=launch.runtime.command,
-        args=with_user_arguments(preset, launch.runtime.args),
+        args=launch.arguments(*_options(launch), ("--revision", launch.hub_revision)),
         stop=after_sigterm(launch.drain_seconds, at_most=_DRAINS_SECONDS_MAX),
         start_seconds=3600,
         shared_memory=True,
@@ -36,8 +25,7 @@ def _in_pod(launch: PodLaunch) -> ServerContainer:
 
 
 def _on_host(launch: HostLaunch) -> list[str]:
-    preset = _options(launch)
-    return [*(launch.runtime.command or [launch.program]), *with_user_arguments(preset, launch.runtime.args)]
+    return [*(launch.runtime.command or [launch.program]), *launch.arguments(*_options(launch))]
 
 
 RUNTIME = ServingRuntime(

@@ -3,15 +3,7 @@
 import re
 
 from pilotage.serving.runtimes.allowed import COUNT, NAME, NUMBER, SWITCH, Allowed, options
-from pilotage.serving.runtimes.contract import (
-    HostLaunch,
-    Launch,
-    Option,
-    PodLaunch,
-    ServerContainer,
-    ServingRuntime,
-    with_user_arguments,
-)
+from pilotage.serving.runtimes.contract import HostLaunch, Launch, Option, PodLaunch, ServerContainer, ServingRuntime
 from pilotage.serving.runtimes.stop import after_sigterm, after_sleep
 
 _IMAGE = "vllm/vllm-openai:v0.32.0"
@@ -27,17 +19,16 @@ def _in_pod(launch: PodLaunch) -> ServerContainer:
     image = launch.runtime.image or _IMAGE
     tag = _TAG.search(image)
     drains = tag is None or int(tag[1]) >= _DRAINS_FROM
-    preset = _options(launch)
-    if drains:
-        preset.append(("--shutdown-timeout", str(launch.drain_seconds)))
-    if launch.hub_revision:
-        preset.append(("--revision", launch.hub_revision))
-    if launch.gpus > 1:
-        preset.append(("--tensor-parallel-size", str(launch.gpus)))
+    preset = [
+        *_options(launch),
+        ("--shutdown-timeout", str(launch.drain_seconds) if drains else ""),
+        ("--revision", launch.hub_revision),
+        ("--tensor-parallel-size", str(launch.gpus) if launch.gpus > 1 else ""),
+    ]
     return ServerContainer(
         image=image,
         command=launch.runtime.command or ["vllm", "serve"],
-        args=[launch.model, *with_user_arguments(preset, launch.runtime.args)],
+        args=[launch.model, *launch.arguments(*preset)],
         stop=after_sigterm(launch.drain_seconds) if drains else after_sleep(launch.drain_seconds),
         start_seconds=3600,
         shared_memory=True,
@@ -46,7 +37,7 @@ def _in_pod(launch: PodLaunch) -> ServerContainer:
 
 def _on_host(launch: HostLaunch) -> list[str]:
     command = launch.runtime.command or [launch.program, "serve"]
-    return [*command, launch.model, *with_user_arguments(_options(launch), launch.runtime.args)]
+    return [*command, launch.model, *launch.arguments(*_options(launch))]
 
 
 RUNTIME = ServingRuntime(
