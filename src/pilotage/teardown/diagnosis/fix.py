@@ -40,10 +40,10 @@ class Proposal(NamedTuple):
     remedy: Remedy
     subject: Item
     finalizer: str
-    """Only of `strip-finalizer`."""
+    """Finalizer, only of `strip-finalizer`."""
 
     def describe(self) -> list[str]:
-        """For a person who is about to say yes: what is sent, to what, and what may leak."""
+        """Text for a person who is about to say yes: what is sent, to what, and what may leak."""
         meta = self.subject.meta
         lines = [
             f"{self.subject} (uid {meta.uid})",

@@ -76,7 +76,7 @@ def _patch(act: Act, found: Object, entry: Entry) -> Patch | None:
 
 
 def _change_metadata(found: Object, changes: Json) -> Patch:
-    """Of exactly this object at exactly this version."""
+    """Patch of the metadata of exactly this object at exactly this version."""
     return merge_patch({"metadata": changes | {"uid": found.meta.uid}}, resource_version=found.meta.resource_version)
 
 

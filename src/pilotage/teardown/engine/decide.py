@@ -34,7 +34,7 @@ READ_AGAIN = dt.timedelta(seconds=2)
 NOTICE = dt.timedelta(seconds=2)
 """A controller that runs takes notice of a deletion within milliseconds; one that does not is not waited for longer."""
 SKEW = dt.timedelta(seconds=60)
-"""Between our clock and the API server's, at most."""
+"""Largest difference between our clock and the API server's."""
 HOPELESS_SECONDS = 3.0
 """Time for which a refusal for lack of permission is retried before it counts as final."""
 _NOTHING: Mapping[str, Withheld] = MappingProxyType({})
@@ -254,7 +254,7 @@ class _Deciding:
         return all(uid in self.entries for uid in self.seen(entry).owners)
 
     def collection_due(self, since: dt.datetime) -> dt.datetime:
-        """Until when the collector may take its time over something: longer, while it is seen at work elsewhere."""
+        """Deadline of the garbage collector for an object: later, while it is seen at work elsewhere."""
         busy = max(since, self.last_collected or since)
         return min(busy + self.stalled, since + BUSY_PATIENCE * self.stalled)
 
@@ -360,7 +360,7 @@ class _Deciding:
         return [name for name in self.seen(holder).finalizers if name not in passed]
 
     def unnoticed_until(self, holder: Entry) -> dt.datetime | None:
-        """Until when the controller of a held owner has time to take its finalizer off. None: it has, or had its time.
+        """Time until which the controller of a held owner may remove its finalizer. None: it has, or had its time.
 
         Until then it may be in the middle of making parts anew, and not know yet that they go.
         """

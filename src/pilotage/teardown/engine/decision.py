@@ -45,7 +45,7 @@ class Refusal(NamedTuple):
     first: dt.datetime
     """Time of the first refusal in a row."""
     retry: dt.datetime
-    """Not before then."""
+    """Earliest time of the next attempt."""
 
 
 class Withheld(NamedTuple):
@@ -75,7 +75,7 @@ class Observation(NamedTuple):
     problem: str = ""
     """Why it is unknown, or what is still seen of it (`settled`)."""
     settled: bool | None = None
-    """Of what is gone: whether nothing acts as if it were there any more. None: nobody can tell, and time decides."""
+    """Whether nothing acts any more as if a gone object were there. None: unknown, and time decides."""
 
 
 class Cause(enum.StrEnum):

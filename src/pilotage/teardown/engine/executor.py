@@ -130,7 +130,7 @@ class Executor:
         return self._stopping
 
     async def run(self) -> Outcome:
-        """Until all is proven gone, the policy's time is up, or `stop`."""
+        """Run until all is proven gone, the policy's time is up, or `stop`."""
         try:
             await self._observer.look()
             return await self._run()

@@ -24,7 +24,7 @@ class Observations:
 
     @property
     def all(self) -> Mapping[str, Observation]:
-        """By uid."""
+        """Observations by uid."""
         return self._observations
 
     def get(self, uid: str) -> Observation:

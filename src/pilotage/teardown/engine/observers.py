@@ -75,7 +75,7 @@ class Reader:
         self.client = client
         self.state = state
         self.places = PrioritySemaphore(AT_ONCE)
-        """Of all requests for this teardown; later phases go first."""
+        """Semaphore of all requests for this teardown; later phases go first."""
 
     async def read(self, entry: Entry) -> None:
         """Read one entry. Absent is gone; an error is not, except as `prove` says of a kind that is not served."""
@@ -143,7 +143,7 @@ class WatchObserver(Observer):
         super().__init__(reader)
         self._world = world
         self._reads: dict[str, asyncio.Task[None]] = {}
-        """By uid: those that are read again in a while."""
+        """Pending reads of entries that are read again in a while, by uid."""
         self._watches = Watches(reader, rng, world)
 
     @property
@@ -152,7 +152,7 @@ class WatchObserver(Observer):
         return self._watches.problem
 
     async def look(self) -> None:
-        """From what was gathered, or else one read for each entry."""
+        """Observe every entry, from the gathered world, or else by one read each."""
         world = self._world
         unread: list[Entry] = []
         for entry in self.state.ledger.entries:

@@ -39,9 +39,9 @@ class Partitions:
         self._collected: dt.datetime | None = None
         """Time at which the garbage collector was last seen at work."""
         self._running: dict[str, set[str]] = {}
-        """By namespace, what runs and is not known to be gone."""
+        """Running entries that are not known to be gone, by namespace."""
         self._last: dict[str, set[int]] = {}
-        """By namespace, the partitions that wait until nothing runs there."""
+        """Partitions that wait until nothing runs in a namespace, by namespace."""
         for entry in ledger.entries:
             if runs(entry):
                 self._running.setdefault(entry.namespace, set()).add(entry.uid)

@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
     """Result of a teardown. Complete if there is a proof and it holds."""
 
     ledger: Ledger
-    """With what was found on the way."""
+    """Ledger with the newcomers."""
     decision: Decision
     proof: Proof | None
     gone_at: dict[str, dt.datetime]

@@ -38,7 +38,7 @@ class Read(msgspec.Struct, frozen=True):
     request: str
     at: dt.datetime
     resource_version: str = ""
-    """Of the collection; empty for a read of one object, which was not there."""
+    """Version of the collection; empty for a read of one object, which was not there."""
 
 
 class Proof(msgspec.Struct, frozen=True):
@@ -51,9 +51,9 @@ class Proof(msgspec.Struct, frozen=True):
     unread: dict[str, str]
     """The uids that could not be read, with why."""
     kept: dict[str, bool]
-    """Of what was to be kept: whether it is there."""
+    """Whether each object that was to be kept is there, by uid."""
     taken: dict[str, str]
-    """Of what is gone: the uid of another object that has its name now, and that is nobody's here."""
+    """Uid, by that of a gone object, of another one that has its name now and is foreign."""
     pointers: list[str]
     """References that are left: the referring objects are there, or could not be read."""
     newcomers: Sequence[tuple[Resource, Object]] = ()

@@ -58,7 +58,7 @@ class ObjectRecord(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     proof: ReadRecord | None = None
     unverified: str = ""
     waits: str = ""
-    """For what it still waits, where it is not gone."""
+    """Reason for waiting, of an entry that is not gone."""
 
     def __str__(self) -> str:
         place = f" -n {self.namespace}" if self.namespace else ""
@@ -216,6 +216,6 @@ def _read(path: Path) -> bytes:
 
 
 def _digest(told: dict[str, Any]) -> str:
-    """Of all that a receipt says, whatever its layout."""
+    """Digest of the whole content of a receipt, whatever its layout."""
     text = json.dumps(told, sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

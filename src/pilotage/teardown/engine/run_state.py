@@ -43,19 +43,19 @@ class RunState:
         self.changed = asyncio.Event()
         """Set by all news; the waiter clears it."""
         self.refusals: dict[str, Refusal] = {}
-        """By uid, the last one, until something succeeds."""
+        """Last refusal by uid, until something succeeds."""
         self.withheld: dict[str, Withheld] = {}
-        """By uid, what must not be deleted yet."""
+        """Entries that must not be deleted yet, by uid."""
         self.asked_at: dict[str, dt.datetime] = {}
         self.gone_at: dict[str, dt.datetime] = {}
         self.proven: dict[str, Read] = {}
-        """By uid, the read that has shown its absence."""
+        """Read that has shown the absence, by uid."""
         self.on_step: Callable[[Step], None] = on_step or (lambda _: None)
         self._on_ledger: Callable[[Ledger], None] = on_ledger or (lambda _: None)
         self._hasten = hasten
         self._notes: list[str] = []
         self._proof_notes: list[str] = []
-        """Of the last proof: what it could not read may be read by the next."""
+        """Notes of the last proof: what it could not read may be read by the next."""
         self.grow(ledger)
 
     def grow(self, ledger: Ledger) -> None:
@@ -129,7 +129,7 @@ class RunState:
             self.touch(entry.uid)
 
     def settle(self, entry: Entry, settled: bool | None, problem: str = "") -> None:
-        """Of what is gone: whether nothing acts as if it were there any more (None: nobody can tell), or what does."""
+        """Note whether anything still acts as if a gone object were there (`settled` None: unknown), and what does."""
         if self.observations.settle(entry.uid, settled, problem):
             self.touch(entry.uid)
 

@@ -40,7 +40,7 @@ class Verification(NamedTuple):
     kept: tuple[Entry, ...]
     """Kept, and there."""
     lost: tuple[Entry, ...]
-    """To be kept, and not there any more."""
+    """Entries that were to be kept, and are not there any more."""
     incomplete: str = ""
     """Why the receipt promises less than it seems to; empty for the receipt of a complete teardown."""
     elsewhere: str = ""

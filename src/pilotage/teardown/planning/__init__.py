@@ -1,4 +1,4 @@
-"""From the arguments of a request to a ledger: which objects a teardown covers, in which phase and order they go.
+"""Planning: the way from the arguments of a request to a ledger with members, phases and order.
 
 Pure: nothing here talks to a server.
 """

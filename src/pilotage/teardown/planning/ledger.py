@@ -76,7 +76,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     last: bool = False
     """It goes when nothing of the ledger runs in its namespace any more: nobody knows who uses it."""
     disown: tuple[str, ...] = ()
-    """Of what stays: the uids of those of its owners that go."""
+    """Uids of those owners of a kept object that are deleted."""
     hold: bool = False
     """Its parts go one by one: our finalizer keeps it until they have gone."""
     finalizer_owner: str = ""
@@ -105,7 +105,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
     @property
     def ref(self) -> ObjectRef:
-        """As others print it."""
+        """Reference to the object, with its uid."""
         return ObjectRef(self.resource.api_version, self.resource.kind, self.namespace, self.name, self.uid)
 
     def __str__(self) -> str:
@@ -120,7 +120,7 @@ class Pointer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     name: str
     uid: str
     text: str
-    """As a person reads it: who points at what."""
+    """Text of the relation for a person: who points at what."""
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

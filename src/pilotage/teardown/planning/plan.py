@@ -192,7 +192,7 @@ def _goes_in_parts(
 
 
 def _phase(uid: str, members: Members) -> Phase:
-    """By kind; an owner of something that runs is something that runs, and one of several phases goes last."""
+    """Phase by kind; an owner of something that runs counts as running, and an object of several phases goes last."""
     item = members.going[uid]
     phase = phase_of(item.group_kind)
     if phase is not Phase.REMOVE or is_built_in(item.resource.group):

@@ -60,7 +60,7 @@ def defined_by(world: World, item: Item) -> list[Item]:
 
 
 def owned_by(world: World, item: Item) -> Iterator[Edge]:
-    """From the owners of an object, as far as they count, to it."""
+    """Edges from the owners of an object, as far as they count, to it."""
     for i, reference in enumerate(item.meta.owner_references):
         owner = world.get(reference.uid)
         # The garbage collector looks an owner up by kind and name, and then compares the uid. A namespaced owner owns

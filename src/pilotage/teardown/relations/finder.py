@@ -1,4 +1,4 @@
-"""From a value that a row is about to the objects it means, whether they are there or not."""
+"""Objects that a value of a row's field means, whether they exist or not."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator

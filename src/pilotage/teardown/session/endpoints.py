@@ -126,7 +126,7 @@ async def _by_this_process(
 
 
 def _word(entry: Entry) -> str:
-    """As a person would name it, told from all others."""
+    """Argument that names an entry unambiguously."""
     kind, version, group = entry.resource.kind, entry.resource.version, entry.resource.group
     return f"{kind}.{version}.{group}/{entry.name}" if group else f"{kind}/{entry.name}"
 

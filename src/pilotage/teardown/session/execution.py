@@ -95,7 +95,7 @@ class Execution:
 
     @property
     def ledger(self) -> Ledger:
-        """With what was found on the way."""
+        """Ledger with the newcomers."""
         return self._executor.ledger
 
     @property
@@ -117,8 +117,8 @@ class Execution:
         self._executor.stop()
 
     async def run(self, observer: TeardownObserver | None = None) -> TeardownResult:
-        """Until all is proven gone, the time is up, or `stop`. TargetError if no receipt can be written: nothing was
-        done then. Cancelled, it leaves a receipt to resume from.
+        """Run until all is proven gone, the time is up, or `stop`. TargetError if no receipt can be written: nothing
+        was done then. Cancelled, it leaves a receipt to resume from.
         """
         self._observer = observer
         self._cluster = await cluster_uid(self._session, self._world)

@@ -44,7 +44,7 @@ async def find_operator(client: Client) -> OperatorPresence:
 
 
 def judge(leases: list[Object], now: dt.datetime) -> OperatorPresence:
-    """From the Leases of its name, in any namespace."""
+    """Presence by the Leases of its name, in any namespace."""
     if not leases:
         return OperatorPresence(False, "", f"there is no Lease {LEASE} in any namespace")
     ages = sorted((_age(lease, now), lease.meta.namespace) for lease in leases)
@@ -57,7 +57,7 @@ def judge(leases: list[Object], now: dt.datetime) -> OperatorPresence:
 
 
 def _age(lease: Object, now: dt.datetime) -> float:
-    """By how many seconds it is late; not at all is negative, and never renewed is infinite."""
+    """Seconds by which it is late; negative if it is not, and infinite if it was never renewed."""
     body = lease.to_dict()
     renewed = seconds_since(now, text(body, "spec", "renewTime"))
     if renewed is None or not text(body, "spec", "holderIdentity"):

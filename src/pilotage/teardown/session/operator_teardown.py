@@ -126,7 +126,7 @@ class EndpointTeardown:
             await self._client.delete(ENDPOINTS, obj.key, uid=obj.meta.uid, propagation=Propagation.BACKGROUND)
 
     async def follow(self, observer: TeardownObserver, *, receipt: Path | None = None) -> EndpointResult:
-        """Until it has ended, or the time is up. Cancelled, it leaves the rest to the operator.
+        """Follow it until it has ended, or the time is up. Cancelled, it leaves the rest to the operator.
 
         `receipt`: the file for the receipt; by default one in the working directory, named after the endpoint.
         """

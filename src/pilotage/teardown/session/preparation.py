@@ -1,4 +1,4 @@
-"""From a request to a plan: find the objects that are meant, read what may have to do with them, make the ledger."""
+"""Preparation of a plan: find the objects that are meant, read what may have to do with them, make the ledger."""
 
 from __future__ import annotations
 

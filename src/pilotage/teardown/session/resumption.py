@@ -25,13 +25,13 @@ class Resumed(NamedTuple):
     origin: str
     """Its receipt, and the server, for the person who has to agree."""
     prepared: Prepared
-    """With the whole ledger: that of the receipt, and what was added."""
+    """Prepared teardown with the whole ledger: that of the receipt, and the newcomers."""
     added: tuple[Entry, ...]
     """Objects that have appeared since, and go along."""
     gone: tuple[Entry, ...]
     """Objects of the receipt that are not there any more."""
     replaced: tuple[str, ...]
-    """Of those, the names that another object has by now: it stays."""
+    """Names of gone entries that another object has by now: it stays."""
 
     @property
     def left(self) -> Prepared:

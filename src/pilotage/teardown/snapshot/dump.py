@@ -31,7 +31,7 @@ Source = Path | Literal["-"]
 
 SUFFIXES = (".json", ".yaml", ".yml")
 HEARTBEAT = dt.timedelta(minutes=5)
-"""Within this time a cluster that lives renews a Lease or the status of a Node."""
+"""Time within which a cluster that lives renews a Lease or the status of a Node."""
 
 _TIMES = re.compile(
     rb'"(renewTime|lastHeartbeatTime|creationTimestamp|time|lastTransitionTime|lastUpdateTime|lastTimestamp|eventTime'
@@ -42,7 +42,7 @@ _NULL = msgspec.Raw(b"null")
 
 
 class _Shape(msgspec.Struct, rename="camel", gc=False):
-    """As much of a document as tells what it is."""
+    """Fields of a document that tell what it is."""
 
     api_version: str | None = None
     kind: str | None = None
@@ -286,7 +286,7 @@ def _identified(entry: _Entry) -> Object:
 
 
 def _add(world: World, item: Item) -> None:
-    """Of two readings of one object the newer one counts; a uid under two kinds is the first one's."""
+    """Add an object. Of two readings of one the newer counts; a uid under two kinds is the first one's."""
     known = world.get(item.uid)
     if known is None or (known.group_kind == item.group_kind and _version(item) >= _version(known)):
         world.add(item)
@@ -305,7 +305,7 @@ def _resource(entry: _Entry, defined: DumpedDefinition | None, *, namespaced: bo
 
 
 def _plural(kind: str) -> str:
-    """By the rules that most kinds follow."""
+    """Plural by the rules that most kinds follow."""
     word = kind.lower()
     if word == "endpoints":
         return word
@@ -321,7 +321,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 class _Times:
-    """When the dump was taken: see the module."""
+    """Times in a dump, from which the time of the dump follows (see the module)."""
 
     def __init__(self) -> None:
         self.latest_file: dt.datetime | None = None

@@ -35,7 +35,7 @@ class Name(NamedTuple):
         return GroupKind(self.group, self.kind)
 
     def __str__(self) -> str:
-        """As a person types it: ``deployment/web -n shop``."""
+        """Text as a person types it: ``deployment/web -n shop``."""
         place = f" -n {self.namespace}" if self.namespace else ""
         return f"{self.kind.lower()}/{self.name}{place}"
 
@@ -71,7 +71,7 @@ class Item:
 
     @property
     def uid(self) -> str:
-        """Which one it is. Objects of a dump that lack theirs get a made-up one, which begins with ``?``."""
+        """Uid of the object. Those of a dump that lack theirs get a made-up one, which begins with ``?``."""
         return self.object.meta.uid
 
     @property
@@ -118,7 +118,7 @@ class KindReading(msgspec.Struct, frozen=True):
 
     resource: Resource
     resource_version: str = ""
-    """Of the collection, when it was read."""
+    """Version of the collection, when it was read."""
     problem: str = ""
     """Why it could not be read; empty where it was."""
     error_class: ErrorClass | None = None

@@ -38,7 +38,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 def judge_workload(world: World, workload: Item) -> Judgement:
-    """From a Deployment, StatefulSet, DaemonSet or Pod."""
+    """Liveness by a Deployment, StatefulSet, DaemonSet or Pod."""
     body = world.body(workload)
     if body is None:
         return Judgement(Liveness.UNKNOWN, evidence=(f"The status of {workload} was not read.",))
@@ -62,7 +62,7 @@ def judge_workload(world: World, workload: Item) -> Judgement:
 
 
 def judge_lease(world: World, lease: Item) -> Judgement:
-    """From a Lease: fresh, expired, or given up by its holder (which says nothing)."""
+    """Liveness by a Lease: fresh, expired, or released by its holder (which says nothing)."""
     body = world.body(lease)
     if body is None:
         return Judgement(Liveness.UNKNOWN)
@@ -80,8 +80,8 @@ def judge_lease(world: World, lease: Item) -> Judgement:
 
 
 def together(world: World, workload: Item | None, lease: Item | None) -> Judgement:
-    """From both. A fresh Lease wins; an expired one counts where no workload says otherwise, or where one of its own
-    pods holds it.
+    """Liveness by both. A fresh Lease wins; an expired one counts where no workload says otherwise, or where one of its
+    own pods holds it.
     """
     by_lease = judge_lease(world, lease) if lease else Judgement(Liveness.UNKNOWN)
     by_workload = judge_workload(world, workload) if workload else Judgement(Liveness.UNKNOWN)

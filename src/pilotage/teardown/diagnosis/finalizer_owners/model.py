@@ -20,7 +20,7 @@ class FinalizerOwner(msgspec.Struct, frozen=True):
 
     finalizer: str
     who: str
-    """As a person calls it: ``KServe controller``. Empty where nothing at all is known."""
+    """Name for people: ``KServe controller``. Empty where nothing at all is known."""
     workload: Item | None
     """The workload that runs it in this cluster, if it was found."""
     lease: Item | None

@@ -1,4 +1,4 @@
-"""From a finalizer to its keeper: by the table where it is known, else by traces."""
+"""Owner of a finalizer: by the table where it is known, else by traces."""
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -114,7 +114,7 @@ class FinalizerOwners:
         return _Found(None, "", who=who)
 
     def _by_service(self, item: Item, finalizer: str) -> _Found | None:
-        """Over the API group that the finalizer's domain is part of: its webhooks, its conversion, its release."""
+        """Owner by the API group that the finalizer's domain is part of: its webhooks, its conversion, its release."""
         world = self._world
         for crd in traces.definitions_of(world, item, traces.domain_of(finalizer)):
             group = crd.meta.name.partition(".")[2]

@@ -101,7 +101,7 @@ def _webhook(outlook: Outlook, edge: Edge, target: Item, where: tuple[str, ...])
 
 
 def _selects_nothing(outlook: Outlook, source: Item) -> Iterator[Hazard]:
-    """Only where all that it selects goes: what is left of a selection is what a rollout leaves, too."""
+    """Hazard of a selector whose objects are all deleted: a partial selection is what a rollout leaves, too."""
     if outlook.world.namespaces and source.group_kind in reaching(()):
         return  # it may select more in namespaces that were not read
     chosen = [edge.target for edge in outlook.graph.out_of(source.uid) if edge.relation is Relation.SELECTS]

@@ -10,7 +10,7 @@ from pilotage.teardown.snapshot.fields import text
 from pilotage.teardown.snapshot.world import Item
 
 PODS_ASKED_MAX = 500
-"""Of more pods than these, the rest is not looked at: a lost node shows with some of them."""
+"""Upper bound on the pods that are read: a lost node shows with some of them."""
 _NAMES_MAX = 4
 
 

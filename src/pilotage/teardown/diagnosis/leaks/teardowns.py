@@ -36,7 +36,7 @@ def leaks(survey: LeakSurvey) -> Iterator[Leak]:
 
 
 def _held_seconds(world: World, item: Item) -> float | None:
-    """Since when we hold it: since our finalizer was written, or else since it is being deleted. None: not known."""
+    """Seconds since our finalizer was written, or else since it is being deleted. None: not known."""
     for entry in entries(item.read(), "metadata", "managedFields"):
         if f'v:"{HOLD}"' in mapping(entry, "fieldsV1", "f:metadata", "f:finalizers"):
             return seconds_since(world.now, text(entry, "time"))

@@ -1,4 +1,4 @@
-"""From an object to an explanation: all causes, the verdict, what still serves, and what could not be read.
+"""Explanation of an object: all causes, the verdict, what still serves, and what could not be read.
 
 It never fails, whatever the world holds, and always ends in a cause, in "not stuck", or in "unknown" with what could
 not be read.
