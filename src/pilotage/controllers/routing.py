@@ -27,7 +27,7 @@ class Routed(NamedTuple):
     """Whether all requests go where they should, and to nothing else."""
     verified: bool
     reason: str
-    """For the condition."""
+    """Reason for the condition."""
     text: str
     again: float | None
     """Seconds until the next reconcile; None: no other than by events."""

@@ -27,7 +27,7 @@ _log = structlog.get_logger(__name__)
 SECRET_NAME = "pilotage-seal"  # noqa: S105 - the name of a Secret
 KEY_BYTES = 32
 KEPT = "kept/"
-"""In the place of a uid: no uid has a slash."""
+"""Prefix of a text in the place of a uid: no uid has a slash."""
 
 
 class Identity(Protocol):
@@ -130,5 +130,5 @@ class Seals:
 
 
 def kept_for(endpoint: str) -> str:
-    """In place of a uid, for what an endpoint left on purpose to the next one of its name."""
+    """Text in place of a uid, for objects that an endpoint left on purpose to the next one of its name."""
     return f"{KEPT}{endpoint}"

@@ -54,7 +54,7 @@ class AppliedParts(NamedTuple):
     problem: EndpointProblem | None = None
     """The first problem with a part of the wanted revision."""
     readiness: Mapping[int, Readiness] = {}
-    """Of these revisions, by number."""
+    """Readiness of the wanted and the serving revision, by number."""
     services: frozenset[str] = frozenset()
     """Names of the Services of all revisions that exist."""
 

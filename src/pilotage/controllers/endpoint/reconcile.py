@@ -52,7 +52,7 @@ from pilotage.serving.resources import SERVICES
 _log = structlog.get_logger(__name__)
 
 PARTS_AT_ONCE = 50
-"""After so many parts, other reconciles get the event loop: an endpoint may have a thousand."""
+"""Number of parts after which other reconciles get the event loop: an endpoint may have a thousand."""
 
 
 class Dependencies(NamedTuple):
@@ -135,7 +135,7 @@ class EndpointReconcile:
         return self._with.caches.part(self._subject, resource, name)
 
     def _readiness(self) -> Mapping[int, Readiness]:
-        """Of the revisions that are wanted and that serve, by number."""
+        """Readiness of the revisions that are wanted and that serve, by number."""
         found = {each.number: each for each in (self._history.wanted, self._history.serving) if each is not None}
         return {number: readiness(each.subject, number, self._find) for number, each in found.items()}
 

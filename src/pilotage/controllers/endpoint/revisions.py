@@ -82,7 +82,7 @@ class RevisionHistory(NamedTuple):
     """The revisions that are remembered, oldest first."""
 
     past: tuple[PastRevision, ...] = ()
-    """As the status has them."""
+    """Revisions as the status has them."""
     revisions: tuple[Revision, ...] = ()
     """The same revisions; a field that changes in place has the value of the endpoint's spec now."""
 

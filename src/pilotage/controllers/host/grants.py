@@ -14,7 +14,7 @@ from pilotage.runtime.store import Store
 KEY = ObjectKey("", GRANTED)
 
 Granted = dict[str, frozenset[str]]
-"""By Host, its Services as NAMESPACE/NAME."""
+"""Services of each Host as NAMESPACE/NAME, by Host."""
 
 
 def service_of(process: Object) -> str:

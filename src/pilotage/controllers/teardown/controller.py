@@ -49,7 +49,7 @@ LOOK_SECONDS = 0.25
 READ_SECONDS_MAX = 30.0
 WAITS_MAX = 20
 WAIT_CHARS_MAX = 1000
-"""Of what is waited for: finalizers are named in it, and an object may have thousands."""
+"""Upper bound on the text of a wait: finalizers are named in it, and an object may have thousands."""
 POINTERS_MAX = 5
 ONE_BY_ONE_MAX = 20
 """A namespace may have a thousand endpoints: a list of all their pods for the proof of a few would be dear."""
@@ -102,9 +102,9 @@ class TeardownController:
         self._references = ForeignReferences(context.client, caches)
         self._running: dict[str, _Run] = {}
         self._show_at: dict[str, float] = {}
-        """By uid: the time of the next write of progress."""
+        """Time of the next write of progress, by uid."""
         self._ages = Ages()
-        """Of finished records: they do not go because the clock was set."""
+        """Ages of finished records: they do not expire because the clock was set."""
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
         """Reconcile one Teardown."""

@@ -17,7 +17,7 @@ from pilotage.traffic.routers import ROUTE_RESOURCES
 POINTING = (SERVICES, AUTOSCALERS, SCALED_OBJECTS, *ROUTE_RESOURCES)
 """The kinds that route to what we make, scale it or select it, and that the operator may read."""
 FRESH_SECONDS = 5.0
-"""For how long a search counts for other teardowns, too."""
+"""Time for which a search counts for other teardowns, too."""
 
 
 class PossibleReferrers(NamedTuple):

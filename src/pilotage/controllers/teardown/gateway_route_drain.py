@@ -19,12 +19,12 @@ from pilotage.traffic.drain import DrainLimits, cut_short, undrained
 from pilotage.traffic.routers.pilotage_gateway import ROUTER
 
 REFUSED_SECONDS = 5.0
-"""Until a route is tried again that the gateway, or the API server, does not let go of."""
+"""Delay of a retry for a route that the gateway, or the API server, does not release."""
 PENDING_SECONDS = 2.0
 
 
 class GatewayRouteDrain:
-    """Of the GatewayRoutes of one teardown. It remembers since when each is detached; one that forgets waits longer."""
+    """Drain of the GatewayRoutes of one teardown. It remembers since when each is detached; a restart waits longer."""
 
     def __init__(self, client: Client, caches: Caches, state: RunState) -> None:
         self._client = client

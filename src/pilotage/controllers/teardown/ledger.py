@@ -138,7 +138,7 @@ def grown_ledger(ledger: Ledger, parts: list[Seen], now: dt.datetime, namespace:
 
 
 def _who_keeps(world: World, item: Item, finalizer: str) -> str:
-    """As a person calls the controller that takes a finalizer off."""
+    """Name, for people, of the controller that removes a finalizer."""
     return finalizer_owner(world, item, finalizer).who
 
 

@@ -71,7 +71,7 @@ class CacheObserver(Observer):
     # Before acting
 
     async def admit(self, decision: Decision) -> bool:
-        """Not while there are pods that no cache has shown; and GatewayRoutes only when they are drained."""
+        """Refuse while there are pods that no cache has shown; and admit GatewayRoutes only when they are drained."""
         if not self._pods_listed and self._leaves_what_runs(decision):
             self.uncached = await self._uncached_pods()
             self._pods_listed = not self.uncached
