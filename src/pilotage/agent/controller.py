@@ -53,7 +53,7 @@ NAME = "agent"
 WORKERS = 64
 """A probe may wait for its server for a while; an idle worker costs nothing."""
 UNKNOWN_SECONDS = 2.0
-"""Until the next reconcile, when the API did not answer."""
+"""Delay until the next reconcile, when the API did not answer."""
 
 
 class AgentDependencies(NamedTuple):

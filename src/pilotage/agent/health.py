@@ -18,7 +18,7 @@ from pilotage.serving.runtimes.contract import METRICS_PATH
 
 SECONDS_MAX = 3.0
 ANSWER_BYTES_MAX = 1 << 20
-"""Of an answer that is read: what comes after that is never asked for. The metrics of vLLM take some 100 KiB."""
+"""Bytes of an answer that are read at most; the rest is never asked for. The metrics of vLLM take some 100 KiB."""
 OK = 200
 _PLAIN = {"Accept-Encoding": "identity"}
 UNAVAILABLE = 503

@@ -46,7 +46,7 @@ class JournalEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """All that is needed to find a process and its EndpointSlice, and to remove both."""
 
     uid: str
-    """Of its HostProcess."""
+    """Uid of its HostProcess."""
     namespace: str
     name: str
     state: LifecycleState
@@ -80,7 +80,7 @@ class JournalEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def key(self) -> ObjectKey:
-        """Of its HostProcess."""
+        """Key of its HostProcess."""
         return ObjectKey(self.namespace, self.name)
 
     @property

@@ -11,7 +11,7 @@ MIB = 1 << 20
 BASE_BYTES = 64 * MIB
 """The program itself."""
 OVERHEAD = 1.05
-"""For buffers, in proportion to the weights."""
+"""Ratio of the memory for weights and buffers to the weights."""
 CONTEXT_BYTES = 1.5
 """Times the square root of the number of parameters: what a token of context takes, in 16 bits. Right within a factor
 of two for the common models from 1 to 70 billion parameters."""

@@ -31,14 +31,14 @@ class LaunchRules(NamedTuple):
 
     commands: bool
     namespaces: Collection[str]
-    """Of the agent; empty for all."""
+    """Namespaces of the agent's settings; empty for all."""
     host_namespaces: Collection[str]
-    """Of the Host; empty for all."""
+    """Namespaces of the Host; empty for all."""
     reserved_ports: Collection[int]
 
     @classmethod
     def of(cls, settings: AgentSettings, host_namespaces: Collection[str], api_port: int) -> LaunchRules:
-        """From the settings, with the port of an API server on this machine (0: it is elsewhere)."""
+        """Rules of the settings, with the port of an API server on this machine (0: it is elsewhere)."""
         health = settings.health_address
         own = {api_port, health.port if health is not None else 0} - {0}
         return cls(settings.allow_commands, settings.namespaces, host_namespaces, {*settings.reserved_ports, *own})

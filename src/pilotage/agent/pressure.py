@@ -20,7 +20,7 @@ WARNING_AVAILABLE, CRITICAL_AVAILABLE = 0.08, 0.03
 CALM_SECONDS = 30.0
 """The level falls only after this time: a server that came back at once would raise it again."""
 NEXT_SECONDS = 15.0
-"""Between two evictions: the effect of one takes a while."""
+"""Interval between two evictions: the effect of one takes a while."""
 
 
 class PressureLevel(enum.IntEnum):
@@ -128,5 +128,5 @@ class MemoryPressure:
 
 
 def _average(line: str) -> float:
-    """Of ``some avg10=0.12 avg60=…``."""
+    """First average in a line such as ``some avg10=0.12 avg60=…``."""
     return float(line.split()[1].removeprefix("avg10="))

@@ -32,7 +32,7 @@ class ProcessState:
     start_probe: float = 0.0
     """The last pause between two probes, while it starts."""
     ending_since: float | None = None
-    """Since when it is known to end, while its exit code is not known yet."""
+    """Time since which it is known to end, while its exit code is not known yet."""
     log_from: int = 0
     log_due: float = 0.0
     """The earliest time of the next attempt to rotate its log; 0 if the last one did not fail."""

@@ -25,7 +25,7 @@ class Recovered(NamedTuple):
 
     adopted: list[JournalEntry]
     stopped: list[JournalEntry]
-    """Not wanted any more."""
+    """Processes that are no longer wanted."""
     stray: dict[str, list[ProcessInfo]]
     """Processes of ours that are in no journal, by the uid of their HostProcess."""
 

@@ -33,9 +33,9 @@ class AgentExit(enum.IntEnum):
     PROVEN = 0
     """Everything was drained, stopped, unregistered, and proven to be so."""
     UNPROVEN = 3
-    """Not everything could be proven: the journal has the rest, and the next agent continues."""
+    """Incomplete proof: the journal has the rest, and the next agent continues."""
     HURRIED = 4
-    """As `PROVEN`, but a second signal came: requests may have been cut."""
+    """Same as `PROVEN`, but a second signal came: requests may have been cut off."""
 
 
 class AgentProcess:

@@ -46,7 +46,7 @@ class LocalWeights(NamedTuple):
 
 
 class StartWait(NamedTuple):
-    """Not started yet: the status to write (None: unchanged), and when the next step is due (None: it is woken)."""
+    """A start that waits: the status to write (None: unchanged), and when the next step is due (None: it is woken)."""
 
     status: DesiredStatus | None
     seconds: float | None
