@@ -29,7 +29,7 @@ class Access:
     """Rules for what may be reached."""
 
     roots: tuple[Path, ...] = ()
-    """Below these, file:// sources may be read."""
+    """Folders below which file:// sources may be read."""
     networks: tuple[Network, ...] = ()
     """Addresses that are not public and may be connected to all the same."""
     plain_http: bool = False

@@ -1,4 +1,4 @@
-"""How blocking file I/O is done: in a thread, so that the loop stays free. In virtual time: at once."""
+"""Blocking file I/O: in a thread, so that the loop stays free. In virtual time: at once."""
 
 import asyncio
 from collections.abc import Callable

@@ -25,7 +25,7 @@ class Limits:
     reserve_bytes: int = 1 << 30
     """Bytes of a disk that are kept free (a twentieth of a small one) for other programs, such as the API server."""
     open_seconds: float = 180.0
-    """From the first connection to the first byte of the file, redirects included."""
+    """Time from the first connection to the first byte of the file, redirects included."""
     rate_bytes: int = 16 << 10
     """A source that delivers less than this per second is given up …"""
     rate_seconds: float = 60.0

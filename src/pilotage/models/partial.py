@@ -22,7 +22,7 @@ from io import FileIO
 from pathlib import Path
 
 CHECKPOINT_BYTES = 64 << 20
-"""After so many bytes, what was written is made sure to be on the disk."""
+"""Bytes after which the written part is synced to the disk."""
 REHASH_BYTES = 16 << 20
 
 

@@ -36,7 +36,7 @@ class Shares:
         self._places = places
         self._turn = turn_seconds
         self._held: list[_Held] = []
-        """In the order in which they were taken."""
+        """Slots in the order in which they were taken."""
         self._waiting: list[tuple[str, asyncio.Future[_Held]]] = []
         self._timer: asyncio.TimerHandle | None = None
 

@@ -25,7 +25,7 @@ _FILES: dict[type, str] = {
 
 
 class Wanted(NamedTuple):
-    """From where on a source is wanted, by whom, and what may be reached for it.
+    """Request to a source: from which offset on, for whom, and what may be reached for it.
 
     `validator` and `size` (of the whole, where it was known) are what came with the bytes before `start`; a source that
     has others by now, or does not say, starts from 0.

@@ -29,7 +29,7 @@ from pilotage.runtime.clock import utc_now
 
 CONNECT_SECONDS_MAX = 15.0
 IDLE_SECONDS_MAX = 60.0
-"""Without a byte for so long, a connection is given up. There is no limit on the whole: weights are large."""
+"""Time without a byte after which a connection is given up. There is no limit on the whole: weights are large."""
 REDIRECTS_MAX = 10
 CHUNK_BYTES = 1 << 18
 DATE_SECONDS_MIN = 60.0
