@@ -24,7 +24,7 @@ class OneLine(click.ClickException):
     """An error whose message is one line, whatever an object or a server has put into it."""
 
     def format_message(self) -> str:
-        """As it is printed."""
+        """Text as it is printed."""
         return one_line(self.message)
 
 
@@ -99,7 +99,7 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def endpoint_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """As `plain_errors`; and say how to install our kinds where the cluster lacks them, or who was faster."""
+    """Same as `plain_errors`; and say how to install our kinds where the cluster lacks them, or who was faster."""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -106,7 +106,7 @@ rollout_options = together(
 
 
 def weights_options(ambient: str) -> Decorator:
-    """Where a program keeps weights, and from where it may fetch them. `ambient`: help of --ambient-credentials."""
+    """Options for the folder of weights and for their sources. `ambient`: help of --ambient-credentials."""
     http = "Whether weights may be fetched over http://."
     options = (
         click.option(

@@ -23,7 +23,7 @@ class Interrupted(Exception):
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Within it, Ctrl-C and SIGTERM raise Interrupted: what is followed goes on by itself, and that has to be said."""
+    """Raise Interrupted on Ctrl-C and SIGTERM: the operation continues in the cluster, and that has to be said."""
     task = asyncio.current_task()
     assert task is not None
     struck = False

@@ -60,7 +60,7 @@ async def list_objects(
 
 
 def as_json(objects: Iterable[Object]) -> str:
-    """As `kubectl get -o json` has it."""
+    """JSON as `kubectl get -o json` has it."""
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": [plain(obj) for obj in objects]}, indent=2)
 
 

@@ -21,7 +21,7 @@ from pilotage.rollout.revisions import serving_revision
 from pilotage.terminal import printable
 
 LOOK_SECONDS = 0.2
-"""Between two looks whether there is more."""
+"""Interval between two reads of the log."""
 
 
 class _Asked(NamedTuple):

@@ -92,7 +92,7 @@ def up(
 
 
 def _in_foreground(options: UpOptions, ready_fd: int | None) -> None:
-    """Until it is told to end. `ready_fd` is where `_in_background` listens."""
+    """Run until it is told to end. `ready_fd` is where `_in_background` listens."""
     import asyncio
 
     from pilotage.up.leftovers import UpError

@@ -60,7 +60,7 @@ def _colour_of(condition: Condition) -> str:
 
 
 def wait_line(wait: Waiting, now: dt.datetime) -> str:
-    """For what, why, since when and until when."""
+    """Line of a wait: for what, why, since when and until when."""
     left = seconds_since(now, wait.until)
     until = "" if left is None else f", {span(-left)} left" if left < 0 else ", its time is over"
     since = age(now, wait.since)

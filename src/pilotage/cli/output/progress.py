@@ -12,11 +12,11 @@ from pilotage.cli.output.text import paint, redraw
 from pilotage.terminal import one_line
 
 QUIET_SECONDS = 5.0
-"""Without a terminal, the waits are printed after this long without news, and then as often again."""
+"""Interval of printed waits without a terminal, from the last event on."""
 DRAW_SECONDS = 0.1
 """A block is not drawn more often: nobody reads faster."""
 TEXT_WIDTH = 60
-"""With the name before it and the time behind it, a line of this much text fits 80 columns."""
+"""Width of a text: with the name before it and the time behind it, the line fits 80 columns."""
 
 
 class RowState(enum.StrEnum):

@@ -257,7 +257,7 @@ def wait_to_json(wait: Wait) -> dict[str, Any]:
 
 
 def describe(wait: Wait, now: dt.datetime, *, short: bool = False) -> str:
-    """For what, on whom, since when, until when."""
+    """Text of a wait: for what, on whom, since when, until when."""
     since, left = _seconds((now - wait.since).total_seconds()), _seconds((wait.until - now).total_seconds())
     times = f"for {since}, {left} left"
     if short:
