@@ -28,12 +28,14 @@ from pilotage.kube import (
 )
 from pilotage.kube.wire import format_time
 from pilotage.runtime.clock import utc_now
+from pilotage.serving.resources import CLAIMS
 from pilotage.teardown.engine.receipt import ObjectRecord, begin, load
 from pilotage.teardown.planning.ledger import Ledger
 from pilotage.teardown.session import operator_lease as operators
 from pilotage.teardown.session.operator_lease import judge
 from pilotage.teardown.session.operator_teardown import EndpointTeardown
 from pilotage.teardown.session.teardown_record import RecordedTeardown, planned
+from pilotage.traffic.routers.ingress import INGRESSES
 from tests.cli.serving import SINCE, Chat, part, press_ctrl_c, serving, with_ctrl_c
 from tests.support import kinds
 from tests.support.waiting import until
@@ -134,16 +136,43 @@ def operator(chat: Chat, name: str = "a", *, done: bool = True) -> Callable[[Cli
 
 
 def test_the_plan_comes_from_what_was_made_for_it(chat: Chat):
-    deployed(chat, deletion={"keep": ["Volumes"]})
+    made = deployed(chat, deletion={"keep": ["Volumes"]})
+    create_parts(chat, made)
     chat.hold_lease()
     ran = chat.run("delete", "se/a", "--dry-run")
     assert ran.code == 0, ran.err
     assert ran.out.startswith("Plan: 4 objects in 4 steps; keeps persistentvolumeclaim/a-cache.")
-    order = [ran.out.index(word) for word in ("ingress/a ", "deployment/a-1", "service/a-1", "servingendpoint/a")]
-    assert order == sorted(order)
+    rows = [line.split()[0] for line in ran.out.splitlines() if line.startswith("  ")]
+    assert rows[:4] == ["ingress/a", "deployment/a-1", "service/a-1", "servingendpoint/a"]
+    assert chat.run("plan", "se/a").out == ran.out
     found = chat.find("a")
     assert found is not None
     assert not found.meta.terminating
+
+
+def test_what_an_operator_would_delete_cannot_be_kept_from_here(chat: Chat):
+    create_parts(chat, deployed(chat))
+    ran = chat.run("delete", "--all", "--keep", "volumes", "--dry-run")
+    assert ran.code == 2
+    assert "persistentvolumeclaim/a-cache" in ran.err
+    assert "spec.deletion" in ran.err
+
+
+def create_parts(chat: Chat, endpoint: Object) -> None:
+    """The objects of `PARTS`, labelled as parts of an endpoint."""
+    port = {"port": 80}
+    backend = {"service": {"name": "a-1", "port": {"number": 80}}}
+    paths = [{"path": "/", "pathType": "Prefix", "backend": backend}]
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    bodies = {
+        kinds.DEPLOYMENTS: kinds.deployment("a-1"),
+        kinds.SERVICES: {"metadata": {"name": "a-1"}, "spec": {"ports": [port]}},
+        INGRESSES: {"metadata": {"name": "a"}, "spec": {"rules": [{"http": {"paths": paths}}]}},
+        CLAIMS: {"metadata": {"name": "a-cache"}, "spec": claim},
+    }
+    for resource, body in bodies.items():
+        body["metadata"]["labels"] = {LABEL_ENDPOINT_UID: endpoint.meta.uid}
+        chat.create(resource, body)
 
 
 def test_it_asks_follows_and_writes_the_receipt(chat: Chat):

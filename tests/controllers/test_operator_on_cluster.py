@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
 from typing import Any
@@ -149,3 +150,57 @@ def test_however_it_is_deleted_the_order_is_kept_and_nothing_stays(place, tmp_pa
 
 def is_of(record: dict[str, Any], place: Place, other: str) -> bool:
     return record["spec"]["target"]["namespace"] in (place.namespace, other)
+
+
+WAYS = {
+    "a namespace": lambda name, _: (f"namespace/{name}",),
+    "all in a namespace": lambda name, _: ("-n", name, "--all"),
+    "a file": lambda name, folder: ("-n", name, "-f", str(folder / "endpoint.json")),
+    "an endpoint with a stranger": lambda name, _: ("-n", name, "servingendpoint/chat", "configmap/beside"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_whatever_is_deleted_from_a_command_line_an_endpoint_goes_by_its_operator(place, tmp_path, way):
+    """Nothing of it is made anew, and no other program deletes a part of it."""
+    place = beside(place, f"ways-{[*WAYS].index(way)}")
+    with operator(place.cluster, tmp_path):
+        place.deploy("chat", route=INGRESS, deletion={"drainSeconds": 1})
+        place.until(lambda: place.serves("chat"))
+        endpoint = {"apiVersion": "pilotage.dev/v1alpha1", "kind": "ServingEndpoint", "metadata": {"name": "chat"}}
+        (tmp_path / "endpoint.json").write_text(json.dumps(endpoint))
+        meant = WAYS[way](place.namespace, tmp_path)
+        planned, deleted = pilotage(place, "plan", *meant), pilotage(place, "delete", "--dry-run", *meant)
+        assert planned == deleted
+        assert {"ingress/chat", "deployment/chat-1", "service/chat-1"} <= named_in(planned, place.namespace)
+        mark = place.cluster.audit_mark()
+        pilotage(place, "delete", "--yes", *meant, "--receipt", str(tmp_path / "receipt.json"))
+    assert place.get("chat") is None
+    assert place.parts() == []
+    assert out_of_order(place.cluster, mark, place.namespace) == []
+    kinds = ("ingresses", "deployments", "services")
+    writes = [each for each in place.cluster.audit(since=mark, namespace=place.namespace) if each.resource in kinds]
+    assert [each for each in writes if each.verb == "create"] == []
+    assert {each.user_agent.partition("/")[0] for each in writes if each.verb == "delete"} == {"teardown"}
+
+
+def beside(place: Place, name: str) -> Place:
+    """Another namespace, with a ConfigMap that belongs to nobody."""
+    cluster = place.cluster
+    cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    cluster.wait_for_service_account(name)
+    cluster.request("POST", f"/api/v1/namespaces/{name}/configmaps", {"metadata": {"name": "beside"}})
+    return Place(cluster, name)
+
+
+def pilotage(place: Place, *words: str) -> str:
+    """Output of a command that succeeds."""
+    command = [sys.executable, "-m", "pilotage", *words, "--kubeconfig", str(place.cluster.kubeconfig)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def named_in(text: str, namespace: str) -> set[str]:
+    """The objects that a plan names."""
+    return {word for line in text.splitlines() for word in line.replace(f" -n {namespace}", "").split() if "/" in word}

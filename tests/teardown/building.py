@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from pilotage.api.names import GATEWAY_ROUTES, MODELS
+from pilotage.api.names import ENDPOINTS, GATEWAY_ROUTES, HOSTS, MODELS, PROCESSES
 from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.registry import phase_of
 from pilotage.kube import GroupKind, Object, Resource
@@ -32,6 +32,9 @@ KINDS = {
         Resource("", "v1", "namespaces", "Namespace", namespaced=False),
         Resource("", "v1", "endpoints", "Endpoints"),
         MODELS,
+        ENDPOINTS,
+        HOSTS,
+        PROCESSES,
         Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice"),
         Resource("networking.istio.io", "v1", "virtualservices", "VirtualService"),
         Resource("gateway.networking.k8s.io", "v1", "httproutes", "HTTPRoute"),

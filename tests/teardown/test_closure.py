@@ -67,7 +67,26 @@ class Case:
     remarks: list[str] = field(default_factory=list)
 
 
+ENDPOINT = item("ServingEndpoint", "chat", spec={"deletion": {"keep": ["Volumes"]}})
+SERVED = item("Deployment", "chat-1", labels={"pilotage.dev/endpoint-uid": ENDPOINT.uid})
+SERVED_POD = item("Pod", "chat-1", owners=(SERVED,))
+SERVED_CLAIM = item("PersistentVolumeClaim", "chat-1", labels={"pilotage.dev/endpoint-uid": ENDPOINT.uid})
+NAMED_ALIKE = item("Service", "chat-1")
+OF_ENDPOINT = [edge(ENDPOINT, Relation.DEFINES, each) for each in (SERVED, SERVED_CLAIM, NAMED_ALIKE)]
+HOST = item("Host", "gpu")
+PROCESS = item("HostProcess", "chat-1-0")
+
 CASES = [
+    Case("an endpoint goes with its parts, but for what its spec keeps and what only has the name of one",
+         (ENDPOINT, SERVED, SERVED_POD, SERVED_CLAIM, NAMED_ALIKE), [ENDPOINT],
+         {ENDPOINT: "named", SERVED: "made for servingendpoint/chat -n shop",
+          SERVED_POD: "owned by deployment/chat-1 -n shop"},
+         {SERVED_CLAIM: "spec.deletion of servingendpoint/chat -n shop keeps it"}, OF_ENDPOINT),
+    Case("with its namespace goes all of it", (NAMESPACE, ENDPOINT, SERVED_CLAIM), [NAMESPACE],
+         {NAMESPACE: "named", ENDPOINT: "in namespace/shop", SERVED_CLAIM: "in namespace/shop"},
+         edges=OF_ENDPOINT[1:2]),
+    Case("a Host goes with the processes on it", (HOST, PROCESS), [HOST],
+         {HOST: "named", PROCESS: "made for host/gpu"}, edges=[edge(PROCESS, Relation.NEEDS, HOST)]),
     Case("what was named goes, with all it owns", EVERYTHING, [DEPLOYMENT],
          {DEPLOYMENT: "named", REPLICA_SET: "owned by deployment/web -n shop",
           POD: "owned by replicaset/web -n shop"}),

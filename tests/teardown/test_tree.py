@@ -309,6 +309,8 @@ def test_readiness_is_told_in_a_few_words() -> None:
     assert told("InferenceService", "serving.kserve.io/v1beta1", status={"conditions": [down]}) == "not ready: Broken"
     up = {"type": "Available", "status": "True"}
     assert told("Model", "pilotage.dev/v1alpha1", status={"conditions": [{"type": "Odd"}, up]}) == "available"
+    serving = {"phase": "Serving", "replicas": {"ready": 1, "desired": 2}}
+    assert told("ServingEndpoint", "pilotage.dev/v1alpha1", spec={"replicas": 2}, status=serving) == "1 of 2 ready"
     assert told("ConfigMap", "v1") == ""
     assert [span(seconds) for seconds in (0, 59, 120, 7200, 172800)] == ["0 s", "59 s", "2m", "2h", "2d"]
 

@@ -5,7 +5,7 @@ import enum
 import msgspec
 
 from pilotage.catalogue.phase import Phase
-from pilotage.catalogue.relation import RelationField
+from pilotage.catalogue.relation import Relation, RelationField
 from pilotage.kube import GroupKind
 
 
@@ -82,6 +82,12 @@ class KnownKind(msgspec.Struct, frozen=True):
     """Path of the labels of a workload's pods: whatever selects such pods selects the workload too."""
     makes: tuple[GroupKind, ...] = ()
     """Kinds that its controller creates for it, where these are all: so for the controllers of Kubernetes."""
+    takes_down: frozenset[Relation] = frozenset()
+    """Relations between its objects and their parts where no owner reference says whose these are.
+
+    Its controller takes such parts down, in order, before it removes its finalizer. `DEFINES` leads to parts, any other
+    relation comes from them.
+    """
     cluster_made: bool = False
     """Made by the cluster for other objects, and gone with them: not listed among the contents of a namespace."""
     guard: Guard | None = None

@@ -12,7 +12,7 @@ from pilotage.api.names import (
 )
 from pilotage.catalogue.kind import Ecosystem, KnownFinalizer, KnownKind
 from pilotage.catalogue.phase import Phase
-from pilotage.catalogue.relation import ByName, TargetKind, defines, mounts, needs, routes_to, selects
+from pilotage.catalogue.relation import ByName, Relation, TargetKind, defines, mounts, needs, routes_to, selects
 from pilotage.catalogue.shared import A_SECRET, A_SERVICE, ANYTHING, SERVICE, usage_fields
 
 ECOSYSTEM = Ecosystem(
@@ -23,10 +23,12 @@ ECOSYSTEM = Ecosystem(
             ENDPOINTS.kind,
             relations=(
                 mounts("spec.model.name", ByName((TargetKind(GROUP, MODELS.kind),))),
-                # Its parts have no owner: what it has written down of them is all that ties them to it. They go first.
+                # Its parts have no owner: what it has written down of them is all that ties them to it.
                 defines("status.ledger[]", ANYTHING),
             ),
+            takes_down=frozenset({Relation.DEFINES}),
         ),
+        KnownKind(GROUP, HOSTS.kind, takes_down=frozenset({Relation.NEEDS})),
         KnownKind(GROUP, MODELS.kind, relations=(mounts("spec.secretRef", A_SECRET),)),
         KnownKind(
             GROUP,

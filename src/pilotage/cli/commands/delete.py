@@ -117,7 +117,8 @@ async def _delete(cluster: ClusterChoice, request: TeardownRequest, options: _Op
             if endpoints:
                 way = await plan_endpoints(session, request, note)
                 if not isinstance(way, TeardownRequest):
-                    code = _show(way.prepared, None, options)
+                    prepared = way.prepared if way.has_leftovers else await plan(session, request)
+                    code = _show(prepared, None, options)
                     return await _follow(way, options) if code is None else code
                 request = way
             import_meanwhile(TEARDOWN)

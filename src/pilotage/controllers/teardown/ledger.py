@@ -13,14 +13,13 @@ import msgspec
 
 from pilotage.api.endpoint import Deletion
 from pilotage.api.teardown import TeardownPart, TeardownSpec
-from pilotage.catalogue.kind import Keep
 from pilotage.controllers.caches import Caches, Seen
 from pilotage.controllers.proof import is_proven
 from pilotage.controllers.seals import Identity
 from pilotage.controllers.teardown.foreign_references import PossibleReferrers
 from pilotage.kube import Absent, Client, KindNotServed, ObjectKey
 from pilotage.teardown.diagnosis.finalizer_owners import finalizer_owner
-from pilotage.teardown.planning.ledger import Ledger, Policy, merge
+from pilotage.teardown.planning.ledger import Ledger, Policy, kept_by_spec, merge
 from pilotage.teardown.planning.plan import make_ledger
 from pilotage.teardown.relations import relate
 from pilotage.teardown.snapshot.world import Item, KindReading, World
@@ -160,9 +159,8 @@ def _add(world: World, found: Iterable[Seen]) -> None:
 
 
 def _policy(deletion: Deletion) -> Policy:
-    keep = {"Volumes": Keep.VOLUMES, "ModelCache": Keep.CACHES, "Secrets": Keep.SECRETS}
     return Policy(
-        keep=frozenset(keep[each] for each in deletion.keep if each in keep),
+        keep=kept_by_spec(deletion.keep),
         drain_seconds=deletion.drain_seconds,
         detach_seconds=UNPROVEN_SECONDS,
         timeout_seconds=deletion.timeouts.total(),

@@ -12,6 +12,7 @@ import datetime as dt
 from collections.abc import Container, Iterable
 from typing import Any, NamedTuple
 
+from pilotage.api.names import ENDPOINTS
 from pilotage.catalogue.relation import Relation
 from pilotage.kube import GroupKind, Json
 from pilotage.kube.wire import parse_time
@@ -341,6 +342,9 @@ def ready(item: Item) -> str:
             return _pod(status)
         case ("apps", "DaemonSet"):
             return _of(status.get("numberReady"), status.get("desiredNumberScheduled"))
+        case ENDPOINTS.group_kind:
+            replicas = mapping(status, "replicas")
+            return _of(replicas.get("ready"), replicas.get("desired"))
         case _:
             if "replicas" in status and ("replicas" in spec or "readyReplicas" in status):
                 return _of(status.get("readyReplicas", 0), spec.get("replicas", 1))

@@ -223,8 +223,10 @@ class _Deciding:
         left = seen.gone_at or (self.moment(seen.deletion) if seen.deletion else self.started)
         if owner is not None and seen.state is State.TERMINATING and FOREGROUND not in seen.finalizers:
             due = left + NOTICE if self.is_kept_workload(owner, seen) else None
-            self.wait(entry, Cause.ORDER, str(owner), f"goes when {owner} is gone", again=due)
-        elif self.is_hastened(entry, seen) or self.now >= (due := self.collection_due(left)):
+            taken_down = known(owner.group_kind).takes_down
+            text = f"the controller of {owner} takes it down" if taken_down else f"goes when {owner} is gone"
+            self.wait(entry, Cause.ORDER, str(owner), text, again=due)
+        elif self.is_hastened(entry, owner, seen) or self.now >= (due := self.collection_due(left)):
             self.act(Act.DELETE, entry)
         else:
             text = f"the collector has not deleted it yet; {owner} went" if owner else "its owner is gone"
@@ -247,9 +249,14 @@ class _Deciding:
         finalizers = {*seen.finalizers} - {HOLD}
         return kind.workload and bool(kind.makes and finalizers) and not finalizers & {FOREGROUND, ORPHAN}
 
-    def is_hastened(self, entry: Entry, owner: Observation) -> bool:
-        """Whether we delete a part at once whose owner is gone: nobody else owns it, and no other has that name."""
-        if not self.hasten or owner.state is not State.GONE:
+    def is_hastened(self, entry: Entry, owner: Entry | None, seen: Observation) -> bool:
+        """Whether we delete a part at once whose owner is gone: nobody else owns it, and no other has that name.
+
+        A controller that takes parts down has done so before its object went; that is yet to be seen here.
+        """
+        if not self.hasten or seen.state is not State.GONE:
+            return False
+        if owner is not None and known(owner.group_kind).takes_down:
             return False
         return all(uid in self.entries for uid in self.seen(entry).owners)
 

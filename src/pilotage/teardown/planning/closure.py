@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable
 
+from pilotage.api.names import LABEL_ENDPOINT_UID
 from pilotage.catalogue.kind import Keep
 from pilotage.catalogue.names import DEFINITION, NAMESPACE, SERVICE, VOLUME, VOLUME_CLAIM
 from pilotage.catalogue.registry import known
 from pilotage.catalogue.relation import Relation
-from pilotage.teardown.planning.ledger import Policy
-from pilotage.teardown.snapshot.fields import text
+from pilotage.teardown.planning.arguments import TargetError
+from pilotage.teardown.planning.ledger import Policy, kept_by_spec
+from pilotage.teardown.snapshot.fields import text, texts
 from pilotage.teardown.snapshot.graph import Edge, Edges
 from pilotage.teardown.snapshot.world import Item, Name, World
 
@@ -64,11 +66,15 @@ class Members:
                     open_.append(part)
         return found
 
+    def tie(self, part: Item, whole: Item) -> None:
+        """Make a member a part of another one that does not own it."""
+        self._attached.setdefault(whole.uid, []).append(part.uid)
+
     def attach(self, part: Item, whole: Item, reason: str) -> None:
         """Let something go along with an object that does not own it, also if it was named besides."""
         self.going[part.uid] = part
         self.reasons.setdefault(part.uid, reason)
-        self._attached.setdefault(whole.uid, []).append(part.uid)
+        self.tie(part, whole)
 
 
 def gather_members(world: World, graph: Edges, targets: Iterable[Item], policy: Policy, *, adopt: bool) -> Members:
@@ -76,8 +82,10 @@ def gather_members(world: World, graph: Edges, targets: Iterable[Item], policy: 
     members = Members(world)
     for target in targets:
         _take(members, world, target, _NAMED, policy)
+    _take_parts(members, world, graph, policy)
     _spare_what_others_own(members, world)
     while adopt and _adopt(members, world, graph, policy):
+        _take_parts(members, world, graph, policy)
         _spare_what_others_own(members, world)
     _spare_volumes_of_what_stays(members, world)
     _spare_what_holds_what_stays(members)
@@ -113,6 +121,48 @@ def _take(members: Members, world: World, first: Item, reason: str, policy: Poli
             open_ += ((each, f"defined by {item}") for each in instances)
         elif item.group_kind == SERVICE:
             open_ += _slices(members, world, item)
+
+
+def _take_parts(members: Members, world: World, graph: Edges, policy: Policy) -> None:
+    """Take the parts that a member's own controller takes down. What the member's spec keeps stays."""
+    open_ = [item for item in members.going.values() if known(item.group_kind).takes_down]
+    for whole in open_:
+        own = _policy_of(world, whole)
+        for part in _parts_of(graph, whole):
+            kept = own.keeps(part.group_kind, part.meta.name, part.uid) and not _goes_with_namespace(members, part)
+            if not kept and policy.keeps(part.group_kind, part.meta.name, part.uid):
+                raise TargetError(
+                    f"{part} cannot be kept like this: the controller of {whole} takes it down. Say in spec.deletion "
+                    f"of {whole} what stays of it."
+                )
+            if kept:
+                members.going.pop(part.uid, None)
+                _keep(members, part, f"spec.deletion of {whole} keeps it")
+            else:
+                _take(members, world, part, f"made for {whole}", policy)
+                members.tie(part, whole)
+
+
+def _parts_of(graph: Edges, whole: Item) -> list[Item]:
+    """The parts of an object by the relations that its kind names. A part of an endpoint carries its uid."""
+    relations = known(whole.group_kind).takes_down
+    found = [edge.source for edge in graph.into(whole.uid) if edge.relation in relations - {Relation.DEFINES}]
+    found += (
+        edge.target
+        for edge in graph.out_of(whole.uid)
+        if edge.relation in relations & {Relation.DEFINES} and edge.target is not None
+        if edge.target.meta.labels.get(LABEL_ENDPOINT_UID) == whole.uid
+    )
+    return found
+
+
+def _policy_of(world: World, whole: Item) -> Policy:
+    """Policy of the spec of an object: what is kept."""
+    return Policy(keep=kept_by_spec(texts(world.body(whole), "spec", "deletion", "keep")))
+
+
+def _goes_with_namespace(members: Members, part: Item) -> bool:
+    return any(part.uid in inside and uid in members.going for uid, inside in members.contents.items())
 
 
 def _may_own(owner: Item, child: Item) -> bool:

@@ -43,6 +43,12 @@ class Policy(msgspec.Struct, frozen=True, rename="camel"):
         return uid in self.keep_uids or known(kind).keep in self.keep or (is_cache and Keep.CACHES in self.keep)
 
 
+def kept_by_spec(words: Iterable[str]) -> frozenset[Keep]:
+    """The families that ``spec.deletion.keep`` of an endpoint names."""
+    families = {"Volumes": Keep.VOLUMES, "ModelCache": Keep.CACHES, "Secrets": Keep.SECRETS}
+    return frozenset(families[word] for word in words if word in families)
+
+
 HOLD = TEARDOWN_FINALIZER
 """Our finalizer on an owner whose parts go in order. Its parts go first, then this, then the owner."""
 

@@ -176,6 +176,8 @@ def _goes_in_parts(
     us who began: then our finalizer is on it. Those of one that is `abandoned` would wait for it forever.
     """
     item = members.going[uid]
+    if known(item.group_kind).takes_down and not abandoned:
+        return False  # its controller takes them down in order
     if is_built_in(item.resource.group) and not (abandoned and item.group_kind in workloads()):
         return False
     if item.terminating and not adopt and HOLD not in item.meta.finalizers:

@@ -91,6 +91,8 @@ class OperatorTeardown:
             EndpointTeardown(session, operator, obj, planned(StoredEndpoint.of(obj), now, gone=True), self._clock)
             for obj in gone or ()
         )
+        self.has_leftovers = bool(gone)
+        """Whether some of them are not there any more: then only their records say what is left."""
         ledger = _together((each.observed.ledger for each in self.teardowns), now)
         self.prepared = Prepared(World(now, live=False), ledger, [], absent)
 
