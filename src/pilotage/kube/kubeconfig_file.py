@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from pilotage.kube.errors import ConfigError
-from pilotage.kube.plain_yaml import parse_plain
 
 
 class Shape(msgspec.Struct, rename="kebab"):
@@ -132,10 +131,9 @@ def read_file(file: Path) -> KubeconfigFile | None:
 
 
 def _parse(file: Path, text: bytes) -> object:
-    plain = _parse_json(text) if text.startswith(b"{") else parse_plain(text)
-    if plain is not None:
-        return plain
-    import yaml  # not before: its import takes longer than a request
+    if text.startswith(b"{") and (content := _parse_json(text)) is not None:
+        return content
+    import yaml  # not before: not every program reads a kubeconfig
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:

@@ -1,19 +1,19 @@
 """``pilotage fetch``: bring one model to one path. What an init container runs, with the operator's own fetcher."""
 
-from __future__ import annotations
-
+import asyncio
 import ipaddress
 import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from pilotage.cli.output.text import say
-
-if TYPE_CHECKING:
-    from pilotage.models import Access, SourceCredentials
-    from pilotage.models.access import Network
+from pilotage.models import Access, PermanentError, Problem, SourceCredentials
+from pilotage.models.access import Network
+from pilotage.models.limits import BYTES_MAX, Limits
+from pilotage.models.place import bring
+from pilotage.models.source import parse_source
 
 PERMANENT, TRANSIENT = 1, 75
 """Exit codes: it will not get better by itself; it may, so try again (EX_TEMPFAIL)."""
@@ -84,11 +84,6 @@ def fetch(
 
     Exit codes: 0 it is there, 1 something has to be changed first, 2 bad usage, 75 try again later.
     """
-    import asyncio
-
-    from pilotage.models import Access, PermanentError, Problem
-    from pilotage.models.limits import BYTES_MAX, Limits
-
     limits = Limits(bytes_max=max_bytes or BYTES_MAX)
     access = Access(roots=roots, networks=networks, plain_http=allow_http, ambient=True, limits=limits)
     try:
@@ -101,11 +96,6 @@ def fetch(
 async def _fetch(
     text: str, target: Path, sha256: str, kind: str, credentials: SourceCredentials, access: Access
 ) -> None:
-    import time
-
-    from pilotage.models.place import bring
-    from pilotage.models.source import parse_source
-
     told = time.monotonic()
 
     def progress(done: int, total: int | None) -> None:
@@ -125,8 +115,6 @@ async def _fetch(
 
 
 def _read(folder: Path | None) -> SourceCredentials:
-    from pilotage.models import SourceCredentials
-
     if folder is None:
         return SourceCredentials()
     files = [path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")]

@@ -1,19 +1,14 @@
 """Endpoints in words: columns and lines that several commands share. Pure: text in, text out."""
 
-from __future__ import annotations
+import datetime as dt
+from collections.abc import Iterable
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
+from pilotage.api.base import Condition
+from pilotage.api.endpoint_status import StoredEndpoint, Waiting
 from pilotage.cli.output.table import NOTHING, age, table
 from pilotage.cli.output.text import paint
 from pilotage.teardown.snapshot.fields import dig, seconds_since, span, text
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Iterable
-
-    from pilotage.api.base import Condition
-    from pilotage.api.endpoint_status import StoredEndpoint, Waiting
 
 _GOOD_WHEN_FALSE = frozenset({"Degraded", "Draining", "Deleting", "Progressing"})
 
