@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 WILDCARD = "*."
 _NAME = re.compile(r"(\*\.)?([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z]([-a-z0-9]*[a-z0-9])?")
-"""At least two words, so that no single one, and no wildcard above it, is taken; and the last begins with a letter, so
+"""Two words or more, so that no single one, and no wildcard above it, is taken; and the last begins with a letter, so
 that it is no address, in whatever form: 127.1, 0x7f.1."""
 _LOCAL = "localhost"
 _LETTERS = frozenset(f"{string.ascii_lowercase}{string.digits}-.")

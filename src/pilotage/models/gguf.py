@@ -22,7 +22,7 @@ STRING_BYTES_MAX = 16 << 20
 DIMENSIONS_MAX = 8
 NESTING_MAX = 4
 ALIGNMENT, ALIGNMENT_MAX = 32, 1 << 20
-"""Of the data, where the header does not say another one; and the largest that is believed."""
+"""Alignment of the data, where the header does not say another one; and the largest that is believed."""
 CONTEXT_MAX = (1 << 31) - 1
 PARAMETERS_MAX = (1 << 63) - 1
 """Larger numbers than any model has, and the largest that an API object can hold."""

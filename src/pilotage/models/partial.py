@@ -209,7 +209,7 @@ def _take(target: Path, path: Path, source: str, checkpoint_bytes: int) -> Parti
 
 
 def _known(note: Path, source: str) -> tuple[int, str, int | None]:
-    """Up to where a file can be trusted, its validator, and the size of the whole; a length of 0 if not at all."""
+    """Trusted length of a file, its validator, and the size of the whole; a length of 0 if none of it is trusted."""
     try:
         said = json.loads(note.read_bytes())
         length, validator = int(said["synced"]), str(said["validator"])

@@ -289,7 +289,7 @@ def _is_unknown(error: aiohttp.ClientConnectorDNSError) -> bool:
 
 
 def _part(headers: Mapping[str, str]) -> tuple[int, int | None] | None:
-    """Where a partial answer begins, and the size of the whole, if it is known; None if it does not say."""
+    """Offset of a partial answer, and the size of the whole, if it is known; None if it does not say."""
     found = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
     return found and (int(found[1]), None if found[2] == "*" else int(found[2]))
 

@@ -16,7 +16,7 @@ from pilotage.teardown.engine.decision import Decision, Observation, Refusal, Wi
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger, LedgerIndex
 
 LARGE = 16
-"""Up to this many partitions, what owners leave behind is deleted at once. Of more, the collector takes it: that is
+"""Number of partitions up to which dependents are deleted at once. Of more, the collector takes them: that is
 slower for each, and less work for all."""
 _NOT_DECIDED = Decision(Phase.CORDON, (), ())
 

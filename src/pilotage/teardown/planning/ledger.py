@@ -33,9 +33,9 @@ class Policy(msgspec.Struct, frozen=True, rename="camel"):
     detach_seconds: float = 5.0
     """Time for a router that cannot prove what its proxies do to remove a route."""
     timeout_seconds: float = 600.0
-    """After so long a teardown ends, says what it waits for, and can be resumed."""
+    """Duration after which a teardown ends, says what it waits for, and can be resumed."""
     stalled_seconds: float = 10.0
-    """After so long without a reason a foreground deletion, or the collector, is given another push."""
+    """Duration without a reason after which a foreground deletion, or the collector, is prompted again."""
 
     def keeps(self, kind: GroupKind, name: str, uid: str) -> bool:
         """Whether this object stays."""

@@ -1,4 +1,4 @@
-"""In which order the objects of a ledger go: which of them have to be gone before which.
+"""Order of the entries of a ledger: which of them have to be gone before which.
 
 The order comes from the relations, not from a list of kinds: who points at something usually needs it, and goes first.
 What cannot be ordered, because it waits for itself in a circle, goes together, and the circle is reported.

@@ -1,4 +1,4 @@
-"""From what was named to a ledger: what goes along, what stays, who holds whom, and the order.
+"""Ledger of the named objects: their dependents, the objects that stay, the holds, and the order.
 
 Along goes what the named objects own, because the garbage collector would take it anyway. What merely refers to them
 goes along only when asked for (`adopt`), and then only what refers to nothing else. Volumes and Secrets that were not
