@@ -8,8 +8,10 @@ import asyncio
 import contextlib
 import itertools
 import secrets
+import shutil
 import signal
 import sqlite3
+import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -66,7 +68,7 @@ def points_of_source() -> set[str]:
         return [call.args[number] for call in named if len(call.args) > number]
 
     words = {
-        "what": {ast.literal_eval(each) for each in given("put", 1)},
+        "what": {ast.literal_eval(each) for each in given("put", 1) + given("note", 1)},
         "shown.value": {each.value for each in SliceState},
     }
     found: set[str] = set()
@@ -243,10 +245,12 @@ class Story:
         return False
 
     def _entries(self) -> list[JournalEntry]:
-        with contextlib.closing(
-            sqlite3.connect(f"file:{self.settings.data}/agent.sqlite?mode=ro", uri=True)
-        ) as journal:
-            rows = journal.execute("SELECT entry FROM processes").fetchall()
+        """By a copy: an agent that runs lets nobody else read its journal."""
+        with tempfile.TemporaryDirectory() as folder:
+            for each in self.settings.data.glob("agent.sqlite*"):
+                shutil.copy(each, folder)
+            with contextlib.closing(sqlite3.connect(f"{folder}/agent.sqlite")) as journal:
+                rows = journal.execute("SELECT entry FROM processes").fetchall()
         return [msgspec.json.decode(text, type=JournalEntry) for (text,) in rows]
 
     def _runs(self) -> list[int]:

@@ -136,7 +136,8 @@ class AgentController:
         return self.reconcile
 
     async def __aenter__(self) -> Self:
-        self._tasks = [asyncio.create_task(self._recover()), asyncio.create_task(self._evict())]
+        work = (self._recover(), self._evict(), self._flush_journal())
+        self._tasks = [asyncio.create_task(each) for each in work]
         return self
 
     async def fails(self) -> None:
@@ -260,6 +261,12 @@ class AgentController:
     async def _evict(self) -> None:
         await self._recovered.wait()
         await self._evictor.run(self.controller.queue.add, self._intervals.pressure)
+
+    async def _flush_journal(self) -> None:
+        """Write what a full disk has kept out of the journal, once there is room again."""
+        while True:
+            await asyncio.sleep(self._intervals.service)
+            self._journal.flush()
 
     async def shutdown(self) -> list[str]:
         """Stop every process, as far as it can be proven; returns what could not be.

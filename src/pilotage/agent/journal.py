@@ -3,11 +3,15 @@
 One entry for each HostProcess, by its uid: while an entry is there, something of it may run or be registered, and an
 agent that starts looks for it. It goes last, when the rest is proven gone. `Journal.at` names each point between two
 acts; nothing happens there, and a test that ends the agent at each of them sees what the next one makes of it.
+
+Beginnings need the disk: what is not written down is not started (`put`). Endings do not: a disk that is full must not
+keep a server running, because its logs and weights may be what fills it. So `note` and `forget` count at once, and are
+written as soon as the disk takes them (`flush`). An agent that dies before that leaves an older entry, whose process
+the next agent finds ended, or finds by its mark.
 """
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import fcntl
 import os
@@ -18,10 +22,13 @@ from pathlib import Path
 from typing import Self
 
 import msgspec
+import structlog
 
 from pilotage.kube import ObjectKey
 from pilotage.processes.census import AGENT_FOLDER, PROCESS_UID
 from pilotage.processes.identity import ProcessId
+
+_log = structlog.get_logger(__name__)
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS processes (uid TEXT PRIMARY KEY, entry TEXT NOT NULL)",
@@ -94,12 +101,15 @@ class JournalEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class AgentJournal:
-    """One file in one folder, for one agent at a time. Every write is on the disk when it returns."""
+    """One file in one folder, for one agent at a time. What `put` has written is on the disk when it returns."""
 
     def __init__(self, folder: Path, at: Callable[[str], None] = lambda _: None) -> None:
         """JournalError if the folder is in use, or the file is no journal."""
         self.at = at
+        self.problem = ""
+        """Why something is not on the disk yet, in a phrase; empty if everything is."""
         self._folder = folder
+        self._unwritten: set[str] = set()
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = _lock(folder)
@@ -108,7 +118,8 @@ class AgentJournal:
         path = folder / "agent.sqlite"
         try:
             self._database = sqlite3.connect(path, isolation_level=None)
-            self._database.execute("PRAGMA journal_mode=WAL")
+            self._database.execute("PRAGMA locking_mode=EXCLUSIVE")  # without a file in shared memory, a full disk
+            self._database.execute("PRAGMA journal_mode=WAL")  # can still be read from
             self._database.execute("PRAGMA synchronous=FULL")
             for table in _TABLES:
                 self._database.execute(table)
@@ -128,10 +139,13 @@ class AgentJournal:
         self.close()
 
     def close(self) -> None:
-        """Close the file and release the lock."""
+        """Close the file and release the lock. Idempotent."""
+        if self._lock < 0:
+            return
+        self.flush()
         self._database.close()
-        with contextlib.suppress(OSError):
-            os.close(self._lock)
+        os.close(self._lock)
+        self._lock = -1  # the number may be another file's from now on
 
     def mark(self, uid: str) -> dict[str, str]:
         """The variables in the environment of a server of this journal, by which it is found."""
@@ -150,26 +164,64 @@ class AgentJournal:
         return [entry for entry in self._entries.values() if entry.key == key]
 
     def put(self, entry: JournalEntry, what: str) -> JournalEntry:
-        """Write an entry. `what` names the act."""
+        """Write an entry, before the act that `what` names. Raises sqlite3.Error; then nothing has changed."""
         self.at(f"before noting {what}")
-        row = (entry.uid, msgspec.json.encode(entry).decode())
-        self._database.execute("INSERT OR REPLACE INTO processes VALUES (?, ?)", row)
+        self._write(entry.uid, entry)
         self._entries[entry.uid] = entry
+        self._unwritten.discard(entry.uid)
+        self.at(f"after noting {what}")
+        return entry
+
+    def note(self, entry: JournalEntry, what: str) -> JournalEntry:
+        """Record what has happened, or has to happen in any case; on the disk as soon as it takes it."""
+        self.at(f"before noting {what}")
+        self._entries[entry.uid] = entry
+        self._unwritten.add(entry.uid)
+        self.flush()
         self.at(f"after noting {what}")
         return entry
 
     def forget(self, uid: str) -> None:
-        """Remove an entry: it is proven that nothing of the process is left."""
+        """Remove an entry: it is proven that nothing of the process is left. On the disk as `note`."""
         self.at("before forgetting")
-        self._database.execute("DELETE FROM processes WHERE uid = ?", (uid,))
         self._entries.pop(uid, None)
+        self._unwritten.add(uid)
+        self.flush()
         self.at("after forgetting")
+
+    def flush(self) -> None:
+        """Write what the disk did not take before; `problem` says whether it does now."""
+        try:
+            for uid in [*self._unwritten]:
+                self._write(uid, self._entries.get(uid))
+                self._unwritten.discard(uid)
+        except sqlite3.Error as error:
+            if not self.problem:
+                _log.error(
+                    "the journal cannot be written, which is retried", folder=str(self._folder), error=str(error)
+                )
+            self.problem = self.unwritable(error)
+        else:
+            self.problem = ""
+
+    def unwritable(self, error: sqlite3.Error) -> str:
+        """A phrase for people about a write that failed."""
+        return f"the journal in {self._folder} cannot be written ({error})"
+
+    def _write(self, uid: str, entry: JournalEntry | None) -> None:
+        if entry is None:
+            self._database.execute("DELETE FROM processes WHERE uid = ?", (uid,))
+        else:
+            row = (uid, msgspec.json.encode(entry).decode())
+            self._database.execute("INSERT OR REPLACE INTO processes VALUES (?, ?)", row)
 
     def _own_identity(self) -> str:
         """The identity of the agent of this folder: the same after a restart."""
-        self._database.execute("INSERT OR IGNORE INTO about VALUES ('identity', ?)", (secrets.token_hex(8),))
-        found: str = self._database.execute("SELECT value FROM about WHERE name = 'identity'").fetchone()[0]
-        return found
+        found = self._database.execute("SELECT value FROM about WHERE name = 'identity'").fetchone()
+        if found is None:
+            found = (secrets.token_hex(8),)
+            self._database.execute("INSERT INTO about VALUES ('identity', ?)", found)
+        return str(found[0])
 
 
 _decoder = msgspec.json.Decoder(JournalEntry)

@@ -27,6 +27,8 @@ class DesiredStatus(NamedTuple):
     in_flight: int | None = None
     entry: JournalEntry | None = None
     """The process, where there is one to show."""
+    expected: bool = False
+    """Whether its message is about nothing that went wrong."""
 
 
 def failed(failure: LaunchFailure, *, permanent: bool, ran: bool) -> DesiredStatus:

@@ -4,7 +4,7 @@ In the order of the phases of every teardown: its address is withdrawn (detach),
 are ended and proven gone (stop), its EndpointSlice is deleted and proven gone (remove), its finalizer is removed
 (release), and only then its journal entry (prove). A step that fails does not prevent the later ones, except the last
 two. All errors are reported together, and the stop is retried until everything is proven; also by the next agent,
-because the journal has it until then.
+because the journal has it until then. A journal that cannot be written is reported, and holds nothing up.
 """
 
 import enum
@@ -54,15 +54,16 @@ class StopProgress(NamedTuple):
     """Seconds until the next step."""
     in_flight: int | None = None
     errors: tuple[Exception, ...] = ()
+    warning: str = ""
+    """A phrase about what went wrong and holds nothing up."""
 
     @property
     def text(self) -> str:
         """A phrase for people, with all errors."""
-        if self.errors:
-            return "; ".join(str(error).rstrip(".") for error in self.errors)
-        if self.phase is Phase.DRAIN:
-            return "it waits for requests in flight"
-        return ""
+        found = [str(error).rstrip(".") for error in self.errors]
+        if not found and self.phase is Phase.DRAIN:
+            found = ["it waits for requests in flight"]
+        return "; ".join([*found, self.warning] if self.warning else found)
 
 
 async def nothing() -> None:
@@ -99,9 +100,21 @@ class ProcessStop:
 
         `hurry`: requests are not waited for. Errors are in the result, never raised.
         """
+        progress = await self._advance(entry, reason, state, hurry=hurry, release=release)
+        return progress._replace(warning=self._journal.problem)
+
+    async def _advance(
+        self,
+        entry: JournalEntry,
+        reason: StopReason,
+        state: ProcessState | None,
+        *,
+        hurry: bool,
+        release: Callable[[], Awaitable[None]],
+    ) -> StopProgress:
         if entry.state is not LifecycleState.LEAVING or entry.since > uptime():  # that was before a reboot
             change = entry.but(state=LifecycleState.LEAVING, since=uptime(), why=str(reason))
-            entry = self._journal.put(change, "that it leaves")
+            entry = self._journal.note(change, "that it leaves")
         errors: list[Exception] = []
         alive = is_running(entry.process)
         if alive and entry.uid not in self._withdrawn and await self._try(self._registrar.withdraw(entry), errors):
@@ -179,4 +192,11 @@ class ProcessStop:
 
 def stopping(progress: StopProgress, entry: JournalEntry, reason: StopReason) -> DesiredStatus:
     """The status of a process that is being stopped."""
-    return DesiredStatus(STOPPING, str(reason), sentence(progress.text), in_flight=progress.in_flight, entry=entry)
+    return DesiredStatus(
+        STOPPING,
+        str(reason),
+        sentence(progress.text),
+        in_flight=progress.in_flight,
+        entry=entry,
+        expected=not progress.errors and not progress.warning,
+    )

@@ -96,7 +96,7 @@ class Runner:
         leaders = [each for each in found if each.session == each.pid]
         if len(leaders) == 1:
             leader = leaders[0]
-            return self._journal.put(entry.but(pid=leader.pid, born=leader.born), "its process")
+            return self._journal.note(entry.but(pid=leader.pid, born=leader.born), "its process")
         # Whatever may be left of it is ended.
         return entry.but(state=LifecycleState.LEAVING, why=str(StopReason.FAILED))
 
@@ -149,7 +149,7 @@ class Runner:
             _log.warning("not registered", process=str(entry.key), error=str(error))
             return RunOutcome(None, self._intervals.probe_again)
         if entry.state is LifecycleState.STARTING:
-            entry = self._journal.put(entry.but(state=LifecycleState.RUNNING), "that it is healthy")
+            entry = self._journal.note(entry.but(state=LifecycleState.RUNNING), "that it is healthy")
             _log.info("healthy", process=str(entry.key), seconds=round(uptime() - entry.begun, 3))
         state.healthy(self._intervals)
         return RunOutcome(

@@ -6,6 +6,7 @@ object has is refused and reported. An object that is already gone is gone; any 
 """
 
 import enum
+import sqlite3
 from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Any
@@ -140,7 +141,7 @@ class Registrar:
         if found is None or found.meta.labels.get(LABEL_PROCESS_UID) != entry.uid:
             return await self._register(process, entry, found, shown)
         if found.meta.uid != entry.slice_uid:
-            entry = self._journal.put(entry.but(slice_uid=found.meta.uid, registered=True), "the slice")
+            entry = self._journal.note(entry.but(slice_uid=found.meta.uid, registered=True), "the slice")
         await self._say(found, entry, shown)
         return entry
 
@@ -181,7 +182,10 @@ class Registrar:
             self._require_lease()
         service = await self._service(entry)
         # Recorded before it is made: an agent that finds the record looks for the slice.
-        entry = self._journal.put(entry.but(registered=True), "that a slice is made")
+        try:
+            entry = self._journal.put(entry.but(registered=True), "that a slice is made")
+        except sqlite3.Error as error:
+            raise RegistrationRefused("JournalNotWritten", self._journal.unwritable(error)) from error
         if found is not None:
             await self._make_room(found, entry)
         body = manifest(process, entry, service, self._host, self.address, shown)
@@ -198,7 +202,7 @@ class Registrar:
             raise RegistrationRefused(
                 "NameTaken", f"EndpointSlice {entry.name} of another owner is still being deleted"
             ) from error
-        return self._journal.put(entry.but(slice_uid=made.meta.uid), "the slice")
+        return self._journal.note(entry.but(slice_uid=made.meta.uid), "the slice")
 
     async def _make_room(self, found: Object, entry: JournalEntry) -> None:
         """Delete the slice of an earlier process of this name and host; any other is not ours."""

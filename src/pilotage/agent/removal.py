@@ -75,11 +75,7 @@ class Removal:
         """The same for a process whose HostProcess is proven gone, or is on another host now."""
         await self._starter.drop(entry.uid)
 
-        async def release() -> None:
-            await self._models.release(entry.uid)
-            logs.remove(Path(entry.log))
-
-        progress = await self._advance(entry, StopReason.VANISHED, release)
+        progress = await self._advance(entry, StopReason.VANISHED, lambda: self._free_disk(entry.uid, Path(entry.log)))
         return None if progress.done else progress.wait
 
     async def shut_down(self, entry: JournalEntry, seconds: float) -> str:
@@ -115,9 +111,8 @@ class Removal:
         return progress
 
     async def _release(self, obj: Object) -> None:
-        """Release weights that no other process uses, remove the logs, then the finalizer."""
-        await self._models.release(obj.meta.uid)
-        logs.remove(self._starter.log_of(obj))
+        """Release weights and logs, then remove the finalizer."""
+        await self._free_disk(obj.meta.uid, self._starter.log_of(obj))
         self._journal.at("before the finalizer goes")
         with contextlib.suppress(Absent):
             newest = await self._client.get(PROCESSES, obj.key)  # its status was written meanwhile
@@ -125,6 +120,13 @@ class Removal:
             if patch is not None:
                 await self._client.patch(PROCESSES, obj.key, patch)
         self._journal.at("after the finalizer went")
+
+    async def _free_disk(self, uid: str, log: Path) -> None:
+        """Release weights that no other process uses, and remove the logs, whatever becomes of the weights."""
+        try:
+            await self._models.release(uid)
+        finally:
+            logs.remove(log)
 
     def _forget(self, uid: str) -> None:
         state = self._states.pop(uid, None)
@@ -137,5 +139,6 @@ class Removal:
         obj = self._store.get(entry.key)
         if obj is not None and obj.meta.uid == entry.uid and not obj.meta.terminating:
             message = "The agent of its host has stopped. It starts again with the agent."
+            desired = DesiredStatus(process_status.PENDING, "AgentStopped", message, expected=True)
             with contextlib.suppress(ApiError):
-                await self._status.write(obj, DesiredStatus(process_status.PENDING, "AgentStopped", message))
+                await self._status.write(obj, desired)

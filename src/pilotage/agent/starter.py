@@ -4,6 +4,7 @@ import os
 import random
 import re
 import shutil
+import sqlite3
 import sys
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -135,7 +136,8 @@ class Starter:
             return StartWait(state.status, None)
         outcome = attempt.outcome
         if outcome is None:
-            fetching = DesiredStatus(process_status.FETCHING, "Fetching", f"The weights come from {source}.")
+            text = f"The weights come from {source}."
+            fetching = DesiredStatus(process_status.FETCHING, "Fetching", text, expected=True)
             return StartWait(state.status or (fetching if attempt.slow else None), None)
         if isinstance(outcome, Problem):
             lasting = not isinstance(outcome, TransientError)
@@ -211,14 +213,17 @@ class Starter:
             drain_seconds=spec.drain_seconds,
         )
         state.log_from = logs.size(log)
-        self._journal.put(entry, "that it starts")
+        try:
+            self._journal.put(entry, "that it starts")
+        except sqlite3.Error as error:
+            return self._cannot(state, LaunchFailure("JournalNotWritten", self._journal.unwritable(error)))
         try:
             begun = process.start([executable, *argv[1:]], env, log, self._user, opened)
         except OSError as error:
             self._journal.forget(uid)
             why = f"{executable} cannot be started: {error.strerror}"
             return self._cannot(state, LaunchFailure("NoProgram", why, permanent=True))
-        entry = self._journal.put(entry.but(pid=begun.pid, born=begun.born), "its process")
+        entry = self._journal.note(entry.but(pid=begun.pid, born=begun.born), "its process")
         await self._attempts.drop(uid)  # the next start looks at the weights again
         return entry
 

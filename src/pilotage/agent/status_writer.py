@@ -46,8 +46,8 @@ class StatusWriter:
             _log.debug("the HostProcess is gone already", process=str(obj.key))
             return
         if is_news(old, desired):
-            note = self._events.normal if desired.ready or not desired.message else self._events.warning
-            note(obj, desired.reason, desired.message or f"It is {desired.phase.lower()}.")
+            tell = self._events.normal if desired.expected or not desired.message else self._events.warning
+            tell(obj, desired.reason, desired.message or f"It is {desired.phase.lower()}.")
 
     def forget(self, uid: str) -> None:
         """Forget a process that is gone."""
