@@ -6,10 +6,11 @@ import sys
 import time
 
 import psutil
+import pytest
 
 from pilotage.agent.health import Prober
 from pilotage.agent.journal import LifecycleState
-from pilotage.api.names import LABEL_PROCESS_UID, PROCESSES
+from pilotage.api.names import LABEL_HOST, LABEL_PROCESS_UID, PROCESSES
 from pilotage.kube import ObjectKey, merge_patch
 from pilotage.serving.resources import SERVICES, SLICES
 from tests.agent.agent_host import NAMESPACE, process_body, python_server, refuse, service_body, streaming
@@ -254,4 +255,33 @@ async def test_one_that_starts_is_not_drained(host):
     assert host.running.journal.entries()[0].state is LifecycleState.STARTING
     await host.delete()
     await host.until(lambda: host.find() is None, 5)
+    host.nothing_is_left()
+
+
+async def strip(host, *labels, name="chat-1-0"):
+    patch = merge_patch({"metadata": {"labels": dict.fromkeys(labels)}})
+    await host.client.patch(SLICES, ObjectKey(NAMESPACE, name), patch)
+
+
+@pytest.mark.parametrize("labels", [(LABEL_PROCESS_UID,), (LABEL_PROCESS_UID, LABEL_HOST)], ids=["one", "both"])
+async def test_a_slice_that_loses_its_labels_is_known_by_its_uid_and_gets_them_back(host, labels):
+    await host.start()
+    await host.serving(runtime=python_server(PLAIN), drainSeconds=0)
+    before, pid = host.slice()["metadata"], host.pid()
+    await strip(host, *labels)
+    await host.until(lambda: host.slice()["metadata"]["labels"] == before["labels"])
+    assert host.slice()["metadata"]["uid"] == before["uid"]
+    assert host.pid() == pid
+    assert host.is_ready()
+
+
+async def test_a_slice_without_its_labels_goes_with_its_process(host):
+    """They are lost while no agent could put them back, and nothing of it is in the cache of the next one."""
+    await host.start()
+    await host.serving(runtime=python_server(PLAIN), drainSeconds=0)
+    await host.crash()
+    await strip(host, LABEL_PROCESS_UID, LABEL_HOST)
+    await host.delete()
+    await host.start()
+    await host.until(lambda: host.find() is None)
     host.nothing_is_left()

@@ -89,16 +89,16 @@ async def unregistered(host, **more):
 async def test_what_is_gone_already_is_unregistered_and_said_in_a_debug_line(host):
     registrar, entry = await unregistered(host)
     found = await host.client.get(SLICES, entry.key)
-    listed, test = registrar._of, asyncio.current_task()
+    read, test = registrar._find, asyncio.current_task()
 
-    async def stale(asked):  # as if another client had deleted it between our list and our delete
+    async def stale(asked):  # as if another client had deleted it between our read and our delete
         if asyncio.current_task() is not test:  # the agent rechecks now and then, too
-            return await listed(asked)
-        registrar._of = listed
+            return await read(asked)
+        registrar._find = read
         await registrar.unregister(entry)
-        return [found]
+        return found
 
-    registrar._of = stale
+    registrar._find = stale
     with structlog.testing.capture_logs() as logs:
         await registrar.unregister(entry)
         await registrar.unregister(entry)

@@ -1,8 +1,9 @@
 """The address of a server in the cluster: one EndpointSlice, called like its HostProcess, owned by its Service.
 
 The slice is ready while the server is healthy, and not ready as soon as it should get no more requests. Only slices of
-ours are changed or deleted: by uid, and only if their labels say that they belong to this process. A name that another
-object has is refused and reported. An object that is already gone is gone; any other answer is an error.
+ours are changed or deleted, by uid: the one whose uid was recorded, whatever became of its labels, and those of this
+name whose labels say that they belong to this process. A name that another object has is refused and reported. An
+object that is already gone is gone; any other answer is an error.
 """
 
 import enum
@@ -138,7 +139,7 @@ class Registrar:
     async def show(self, process: Object, entry: JournalEntry, shown: SliceState) -> JournalEntry:
         """Create or update the slice. Raises RegistrationRefused, LeaseLost or an ApiError."""
         found = self._slices.get(entry.key)
-        if found is None or found.meta.labels.get(LABEL_PROCESS_UID) != entry.uid:
+        if found is None or found.meta.labels.get(LABEL_PROCESS_UID) != entry.uid:  # or it has lost its labels
             return await self._register(process, entry, found, shown)
         if found.meta.uid != entry.slice_uid:
             entry = self._journal.note(entry.but(slice_uid=found.meta.uid, registered=True), "the slice")
@@ -147,25 +148,20 @@ class Registrar:
 
     async def withdraw(self, entry: JournalEntry) -> None:
         """Make the endpoint terminating: it gets no new requests. Nothing to do where there is no slice."""
-        if not entry.registered:
-            return
-        try:
-            found = await self._client.get(SLICES, entry.key)
-        except Absent:
+        found = await self._find(entry) if entry.registered else None
+        if found is None:
             _log.debug("there is no slice to withdraw", slice=str(entry.key))
             return
-        if found.meta.labels.get(LABEL_PROCESS_UID) == entry.uid:
-            await self._say(found, entry, SliceState.LEAVING)
+        await self._say(found, entry, SliceState.LEAVING)
 
     async def unregister(self, entry: JournalEntry) -> None:
-        """Delete every slice of this process, and prove that none is left. Idempotent."""
-        if not entry.registered:
+        """Delete the slice of this process, and prove that it is gone. Idempotent."""
+        found = await self._find(entry) if entry.registered else None
+        if found is None:
             return
-        for found in await self._of(entry):
-            await self._delete(found)
-        if left := await self._of(entry):
-            names = ", ".join(str(each.key) for each in left)
-            raise RegistrationRefused("NotUnregistered", f"EndpointSlice {names} is still there")
+        await self._delete(found)
+        if await self._find(entry) is not None:
+            raise RegistrationRefused("NotUnregistered", f"EndpointSlice {found.key} is still there")
 
     async def sweep(self, found: Object) -> None:
         """Delete a slice of this host whose process is gone, if an agent made it."""
@@ -186,23 +182,30 @@ class Registrar:
             entry = self._journal.put(entry.but(registered=True), "that a slice is made")
         except sqlite3.Error as error:
             raise RegistrationRefused("JournalNotWritten", self._journal.unwritable(error)) from error
-        if found is not None:
+        if found is not None and found.meta.uid != entry.slice_uid:
             await self._make_room(found, entry)
         body = manifest(process, entry, service, self._host, self.address, shown)
         try:
             made = await self._client.create(SLICES, body)
         except AlreadyExists:
             made = await self._client.get(SLICES, entry.key)
-            if made.meta.labels.get(LABEL_PROCESS_UID) != entry.uid:
+            if _belongs(made, entry):
+                await self._relabel(made, body)
+            else:
                 await self._make_room(made, entry)
                 made = await self._client.create(SLICES, body)
-            else:
-                await self._say(made, entry, shown)
         except Terminating as error:
             raise RegistrationRefused(
                 "NameTaken", f"EndpointSlice {entry.name} of another owner is still being deleted"
             ) from error
         return self._journal.note(entry.but(slice_uid=made.meta.uid), "the slice")
+
+    async def _relabel(self, found: Object, body: Json) -> None:
+        """Write a slice of ours again, with the labels by which it is found."""
+        _log.warning("wrote a slice again that had lost its labels", slice=str(found.key))
+        fields = {name: body[name] for name in ("endpoints", "ports")}
+        patch = {"metadata": {"labels": body["metadata"]["labels"]}, **fields}
+        await self._client.patch(SLICES, found.key, merge_patch(patch, resource_version=found.meta.resource_version))
 
     async def _make_room(self, found: Object, entry: JournalEntry) -> None:
         """Delete the slice of an earlier process of this name and host; any other is not ours."""
@@ -241,10 +244,13 @@ class Registrar:
             _log.debug("the slice is gone already", slice=str(found.key))
         self._journal.at(f"after the slice is {shown.value}")
 
-    async def _of(self, entry: JournalEntry) -> list[Object]:
-        """A fresh read: only that is a proof. A copy with our labels is not ours."""
-        found = await self._client.list(SLICES, entry.namespace, labels=f"{LABEL_PROCESS_UID}={entry.uid}")
-        return [each for each in found.items if each.meta.uid == entry.slice_uid or each.key == entry.key]
+    async def _find(self, entry: JournalEntry) -> Object | None:
+        """The slice of a process, by a fresh read: only that is a proof. Labels find it no more once they are lost."""
+        try:
+            found = await self._client.get(SLICES, entry.key)
+        except Absent:
+            return None
+        return found if _belongs(found, entry) else None
 
     async def _delete(self, found: Object) -> None:
         self._journal.at("before the slice is deleted")
@@ -253,6 +259,11 @@ class Registrar:
         except (Absent, Foreign):
             _log.debug("the slice is gone already", slice=str(found.key))
         self._journal.at("after the slice is deleted")
+
+
+def _belongs(found: Object, entry: JournalEntry) -> bool:
+    """Whether a slice with the name of a process is its own: by the uid that was recorded, or by its label."""
+    return found.meta.uid == entry.slice_uid or found.meta.labels.get(LABEL_PROCESS_UID) == entry.uid
 
 
 def _is_made_by_agents(found: Object) -> bool:
