@@ -2,6 +2,7 @@
 
 import asyncio
 
+import aiohttp
 import pytest
 import structlog
 from msgspec.structs import replace
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 from pilotage.agent import host as host_module
 from pilotage.agent.host import AnotherAgent, own_address, status_changes
 from pilotage.agent.pressure import PressureLevel
+from pilotage.agent.run import AgentExit
 from pilotage.agent.settings import AgentSettings, load_settings
 from pilotage.api.names import HOST_LEASES, HOSTS
 from pilotage.cli.commands.agent import agent as command
@@ -16,6 +18,8 @@ from pilotage.kube import LEASES, ObjectKey, merge_patch
 from pilotage.kube.wire import format_micro_time
 from pilotage.runtime.clock import utc_now
 from pilotage.runtime.settings import SettingsError
+from tests.agent.agent_host import python_server, refuse
+from tests.agent.servers import PLAIN
 from tests.agent.test_starting import quiet
 from tests.cli.running import run
 from tests.support.kinds import NAMESPACES, delete
@@ -167,3 +171,37 @@ def test_a_setting_that_there_is_not(tmp_path):
     file.write_text("fileRoot: [/a]\n")
     with pytest.raises(SettingsError, match="did you mean fileRoots"):
         load_settings({}, {"PILOTAGE_AGENT_CONFIG": str(file)})
+
+
+async def test_an_agent_that_waits_for_its_lease_says_so(host):
+    """It answers at once, and nothing is done before the Lease is its own."""
+    host.settings = replace(host.settings, metrics_address="127.0.0.1:0")
+    answer, left = refuse(503, "ServiceUnavailable", method="GET", resource="leases")
+    stop = host.world.intercept(answer)
+    starting = asyncio.create_task(host.start())
+    await host.until(lambda: host.running is not None and host.running.manager.port and left[0] < 10**9)
+    place = f"http://127.0.0.1:{host.running.manager.port}"
+    async with aiohttp.ClientSession() as session:
+        async with session.get(f"{place}/healthz") as alive:
+            assert alive.status == 200
+        async with session.get(f"{place}/readyz") as ready:
+            assert (ready.status, await ready.text()) == (503, f"the Lease of host {host.name}: not acquired yet\n")
+    assert host_object(host) is None
+    stop()
+    await starting
+    await host.until(lambda: host_object(host))
+
+
+async def test_an_agent_that_never_had_its_lease_leaves_everything_as_it_was(host):
+    """Whoever has it may be in charge of what is in the journal."""
+    await host.start()
+    await host.serving(runtime=python_server(PLAIN), drainSeconds=0)
+    await host.crash()
+    before = host.slice(), host.find(), host.processes()
+    answer, left = refuse(503, "ServiceUnavailable", method="GET", resource="leases")
+    host.world.intercept(answer)
+    starting = asyncio.create_task(host.start())
+    await host.until(lambda: left[0] < 10**9)
+    assert await host.stop() == AgentExit.UNPROVEN
+    starting.cancel()
+    assert (host.slice(), host.find(), host.processes()) == before

@@ -2,12 +2,15 @@
 
 import asyncio
 import os
+import re
+import shutil
 import signal
+import sys
 
 import pytest
 
 from pilotage.agent.launch import process
-from pilotage.api.names import HOST_LEASES, HOSTS, LABEL_PROCESS_UID, PROCESSES
+from pilotage.api.names import HOST_LEASES, HOSTS, LABEL_HOST, LABEL_PROCESS_UID, PROCESSES
 from pilotage.kube import LEASES, ObjectKey, merge_patch
 from pilotage.processes.identity import ProcessInfo
 from pilotage.processes.terminate import StillRunning
@@ -193,3 +196,52 @@ async def test_death_of_the_agent_leaves_no_orphan_and_no_stale_slice(account, a
             await clear(admin, namespace, *(story.settings.name for story in stories))
     assert [story.died for story in stories] == points
     assert [story.adopted for story in stories] == [True, True, False]
+
+
+async def test_a_slice_without_its_labels_gets_them_back_or_goes_with_its_process(host):
+    """No selector finds it, and it routes: as long as that is so, nothing is proven."""
+    await host.place(**LIGHT)
+    stripped = merge_patch({"metadata": {"labels": {LABEL_PROCESS_UID: None, LABEL_HOST: None}}})
+    (before,) = await host.slices()
+    await host.admin.patch(SLICES, host.key, stripped)
+    again = await until(host.admin, SLICES, host.key, lambda obj: obj.meta.labels == before.meta.labels)
+    assert again.meta.uid == before.meta.uid
+    await host.crash()
+    await host.admin.patch(SLICES, host.key, stripped)
+    await host.delete()
+    host.start()
+    await host.until(lambda obj: obj is None)
+    assert await host.slices() == []
+
+
+async def test_an_agent_with_a_copy_of_the_folder_is_refused_and_touches_nothing(host, own_cluster, account, tmp_path):
+    """As on a machine that was made from an image of the first one. Restarted, the first one is itself again."""
+    lease = ObjectKey(HOST_LEASES, host.settings.name)
+    served = await host.place(**LIGHT)
+    (before,) = await host.slices()
+    shutil.copytree(host.settings.data, tmp_path / "copy")
+    flags = {"--name": host.settings.name, "--address": "198.18.0.2", "--data": tmp_path / "copy"}
+    flags |= {"--kubeconfig": account.kubeconfig, "--cache-root": tmp_path / "cache", "--metrics-address": ""}
+    mark = own_cluster.audit_mark()
+    command = [sys.executable, "-m", "pilotage", "agent", *(str(each) for pair in flags.items() for each in pair)]
+    second = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+    _, said = await asyncio.wait_for(second.communicate(), SECONDS_MAX)
+    assert second.returncode == 1
+    name = re.escape(host.settings.name)
+    assert re.search(rf"Error: Another agent is called {name}.*has a copy of this --data", said.decode())
+    asked = own_cluster.audit(since=mark, user=account.user)
+    written = [each for each in asked if each.verb not in ("get", "list", "watch")]
+    assert len(written) < 20, "of both together"
+    assert {each.resource for each in written} <= {"namespaces", "leases", "hosts"}
+    assert "198.18.0.2" not in str([each.body for each in written])
+    (after,) = await host.slices()
+    assert (after.meta.uid, after.meta.resource_version) == (before.meta.uid, before.meta.resource_version)
+    assert host.processes() == [served.get("status", "pid")]
+    held = await host.admin.get(LEASES, lease)
+
+    await host.crash()
+    host.start()
+    await asyncio.wait_for(host.running.manager.started.wait(), SECONDS_MAX)
+    again = await host.admin.get(LEASES, lease)
+    fields = ("holderIdentity", "leaseTransitions", "acquireTime")
+    assert [again.get("spec", name) for name in fields] == [held.get("spec", name) for name in fields]

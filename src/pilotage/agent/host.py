@@ -16,6 +16,7 @@ import structlog
 
 from pilotage import __version__
 from pilotage.agent.intervals import Intervals
+from pilotage.agent.journal import AgentJournal
 from pilotage.agent.launch import programs
 from pilotage.agent.pressure import PressureLevel
 from pilotage.agent.settings import AgentSettings
@@ -193,40 +194,42 @@ class OwnHostController:
 
 
 class AnotherAgent(Exception):
-    """Another agent runs under this name."""
+    """Another agent runs under this name. The message is one sentence, and what to do."""
 
 
 class Heartbeat:
     """Renews the Lease. A renewal that fails stops nothing: servers must not stop because an API server does.
 
-    The identity is that of the journal, so that a restarted agent need not wait for its own Lease to expire. Any other
-    holder is another agent of the same name, and only one of them may run.
+    The identity is that of the journal in its place, so that a restarted agent need not wait for its own Lease to
+    expire, and an agent with a copy of the journal has another one. Any other holder is another agent of the same name,
+    and only one of them may run.
     """
 
-    def __init__(self, client: Client, name: str, identity: str, rng: random.Random) -> None:
+    def __init__(self, client: Client, name: str, journal: AgentJournal, rng: random.Random) -> None:
         self._lease = ObjectKey(HOST_LEASES, name)
-        self._identity = f"{name}_{identity}"
+        self._journal = f"{name}_{journal.identity}_"
+        self._identity = f"{self._journal}{journal.place}"
         election = Election(self._lease, self._identity, LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS)
         self._client = client
         self._leader = Leader(client, election, rng)
+        self.acquired = asyncio.Event()
+        """Set once the Lease was ours."""
 
-    async def acquire(self) -> None:
-        """Wait until the Lease is ours."""
+    async def run(self) -> None:
+        """Acquire it, and renew it until cancelled. Raises AnotherAgent if another holder renews it."""
         await self._create_namespace()
         report = asyncio.get_running_loop().call_later(REPORT_SECONDS, self._report)
         try:
-            await self._leader.acquire()
+            await self._leader.acquire(self._refuse)
         finally:
             report.cancel()
-
-    async def run(self) -> None:
-        """Renew it until cancelled. Raises AnotherAgent if it has another holder."""
+        self.acquired.set()
         while True:
             try:
                 await self._leader.keep()
             except LeaseLost:
                 await self._check_holder()
-                await self._leader.acquire()
+                await self._leader.acquire(self._refuse)
 
     def check(self) -> None:
         """Raises LeaseLost unless it is surely ours at this moment."""
@@ -243,7 +246,15 @@ class Heartbeat:
             return  # unknown
         holder = lease.get("spec", "holderIdentity", default="") or ""
         if holder not in ("", self._identity):
-            raise AnotherAgent(f"another agent is called {self._lease.name}, and has its Lease ({holder})")
+            self._refuse(holder)
+
+    def _refuse(self, holder: str) -> None:
+        """Raise AnotherAgent."""
+        said = f"Another agent is called {self._lease.name}, and has its Lease ({holder})."
+        if not holder.startswith(self._journal):
+            raise AnotherAgent(f"{said} Choose another --name.")
+        copied = "It has a copy of this --data, or this is a copy of its."
+        raise AnotherAgent(f"{said} {copied} Choose another --name and an empty --data for this machine.")
 
     def _report(self) -> None:
         _log.warning(

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import enum
 import fcntl
+import hashlib
 import os
 import secrets
 import sqlite3
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
@@ -26,7 +28,7 @@ import structlog
 
 from pilotage.kube import ObjectKey
 from pilotage.processes.census import AGENT_FOLDER, PROCESS_UID
-from pilotage.processes.identity import ProcessId
+from pilotage.processes.identity import ProcessId, boot_id
 
 _log = structlog.get_logger(__name__)
 
@@ -126,6 +128,9 @@ class AgentJournal:
             rows = self._database.execute("SELECT entry FROM processes").fetchall()
             self._entries = {entry.uid: entry for (text,) in rows for entry in (_decoder.decode(text),)}
             self.identity = self._own_identity()
+            """The same after a restart, and in a copy of the folder."""
+            self.place = _place(self._lock)
+            """The same after a restart, and another one in a copy of the folder and after a reboot."""
         except (sqlite3.DatabaseError, msgspec.MsgspecError) as error:
             os.close(self._lock)
             raise JournalError(
@@ -225,6 +230,13 @@ class AgentJournal:
 
 
 _decoder = msgspec.json.Decoder(JournalEntry)
+
+
+def _place(lock: int) -> str:
+    """A digest of this boot of this machine and of the file that is locked: only one agent has it at a time."""
+    found = os.fstat(lock)
+    text = f"{boot_id() or uuid.getnode()} {found.st_dev} {found.st_ino}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _lock(folder: Path) -> int:

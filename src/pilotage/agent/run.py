@@ -5,6 +5,7 @@ import contextlib
 import enum
 import ipaddress
 from collections.abc import Callable
+from typing import Any
 
 import structlog
 
@@ -72,7 +73,8 @@ class AgentProcess:
             ModelCache(settings.cache_root, owner=f"{server} host {settings.name}"), access, blocking=blocking
         )
         self._prober = prober or Prober(settings.bind)
-        self._heartbeat = Heartbeat(self.manager.client, settings.name, self.journal.identity, self.manager.rng)
+        self._heartbeat = Heartbeat(self.manager.client, settings.name, self.journal, self.manager.rng)
+        self.manager.wait_for(self._heartbeat.acquired, f"the Lease of host {settings.name}: not acquired yet")
         dependencies = AgentDependencies(
             settings,
             self.journal,
@@ -108,21 +110,16 @@ class AgentProcess:
 
     async def _work(self) -> AgentExit:
         stop = asyncio.create_task(self._stop.wait())
-        alive = asyncio.create_task(self._heartbeat.acquire())
-        tasks: set[asyncio.Task[object]] = {stop, alive}
+        renewing = asyncio.create_task(self._heartbeat.run())
+        running = asyncio.create_task(self.manager.run())
+        failing = asyncio.create_task(self.agent.fails())
+        tasks: set[asyncio.Task[Any]] = {stop, renewing, running, failing}
         try:
-            await asyncio.wait({stop, alive}, return_when=asyncio.FIRST_COMPLETED)
-            if not stop.done():
-                alive.result()
-            renewing = asyncio.create_task(self._heartbeat.run())
-            running = asyncio.create_task(self.manager.run())
-            failing = asyncio.create_task(self.agent.fails())
-            tasks |= {renewing, running, failing}
-            await asyncio.wait({stop, running, renewing, failing}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for ended in (running, failing):
                 if ended.done():
                     ended.result()
-            unproven = await self.agent.shutdown()
+            unproven = await self.agent.shutdown() if self._heartbeat.acquired.is_set() else self._left_alone()
             self.manager.stop()
             await running
             if renewing.done():
@@ -134,6 +131,10 @@ class AgentProcess:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _left_alone(self) -> list[str]:
+        """Processes in the journal of an agent that never had its Lease: another one may be in charge of them."""
+        return [f"{entry.key}: this agent never had its Lease" for entry in self.journal.entries()]
 
     def _exit_code(self, unproven: list[str]) -> AgentExit:
         for each in unproven:

@@ -85,7 +85,7 @@ def _find_linux(pid: int) -> ProcessInfo | None:
     fields = text[text.rindex(b")") + 2 :].split()
     if fields[0] in (b"Z", b"X", b"x"):
         return None
-    return ProcessInfo(pid, f"{_boot()}:{int(fields[19])}", int(fields[1]), int(fields[3]))
+    return ProcessInfo(pid, f"{boot_id()}:{int(fields[19])}", int(fields[1]), int(fields[3]))
 
 
 def _read(pid: int, name: str) -> bytes:
@@ -101,8 +101,8 @@ def _read(pid: int, name: str) -> bytes:
 
 
 @cache
-def _boot() -> str:
-    """The id of this boot: the start of a process is counted from there."""
+def boot_id() -> str:
+    """The id of this boot of the system; empty where it has none."""
     try:
         return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:

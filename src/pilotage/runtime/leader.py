@@ -10,6 +10,7 @@ a minute does not write when it wakes up.
 import asyncio
 import math
 import random
+from collections.abc import Callable
 from typing import NamedTuple
 
 import structlog
@@ -57,11 +58,14 @@ class Leader:
         if self._sure_until is None or monotonic() >= self._sure_until:
             raise LeaseLost(f"the Lease {self._election.lease} is not held by {self._election.identity}")
 
-    async def acquire(self) -> None:
-        """Wait until the Lease is ours."""
+    async def acquire(self, renewed_by: Callable[[str], None] = lambda _: None) -> None:
+        """Wait until the Lease is ours. `renewed_by` is told of each renewal by another holder, and may raise."""
         while True:
+            before = self._record
             if await self._try():
                 break
+            if (holder := self._renewing(before)) is not None:
+                renewed_by(holder)
             await asyncio.sleep(self._election.retry_seconds * (1 + 0.2 * self._rng.random()))
         _log.info("became leader", lease=str(self._election.lease), identity=self._election.identity)
 
@@ -134,6 +138,13 @@ class Leader:
             return False
         self._written(await self._client.replace(LEASES, lease | {"spec": spec | self._spec(spec)}))
         return True
+
+    def _renewing(self, before: Json) -> str | None:
+        """The other holder that has renewed the Lease since the record `before`; None if none was seen to."""
+        fields = ("holderIdentity", "renewTime")
+        (was, earlier), (holder, now) = ([each.get(name) for name in fields] for each in (before, self._record))
+        others = holder not in (None, "", self._election.identity)
+        return holder if others and holder == was and now != earlier else None
 
     def _written(self, lease: Object) -> None:
         self._ours = lease.to_dict()

@@ -1,6 +1,7 @@
 """The manager: one process's client, caches, controllers, Lease and health server, started and stopped in order.
 
-Start: health server, caches, wait until they are synced, tune the garbage collector, Lease, controllers. Stop: no new
+Start: health server, caches, wait until they are synced, tune the garbage collector, Lease, controllers; a program that
+keeps its Lease by itself names what the controllers wait for (`wait_for`). Stop: no new
 reconcile, running ones end (bounded), Events are written, the Lease is given up, the rest is cancelled. A Lease that is
 lost ends everything at once: from that moment no write of a controller is sent, whatever its reconcile still does.
 """
@@ -70,6 +71,7 @@ class Manager:
         self._by_resource: dict[Resource, list[Informer]] = {}
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
+        self._awaited: tuple[str, asyncio.Event] | None = None
         self.metrics.events_dropped.set_function(lambda: self._recorder.dropped)
         if election is not None:
             self.metrics.leader.labels(str(election.lease)).set_function(self._is_leader)
@@ -136,6 +138,10 @@ class Manager:
         self._controllers.append(controller)
         return controller
 
+    def wait_for(self, event: asyncio.Event, what: str) -> None:
+        """Start no controller before an event; until then /readyz says `what` is waited for."""
+        self._awaited = what, event
+
     def stop(self) -> None:
         """Ask `run` to end. The second call does not wait for running reconciles."""
         if self._stop.is_set():
@@ -176,6 +182,8 @@ class Manager:
                 await self._leader.release()
 
     async def _ready(self) -> None:
+        if self._awaited is not None:
+            await self._awaited[1].wait()
         for informer in self._informers.values():
             await informer.synced.wait()
         tune_gc()  # now: the caches are loaded, and most of what they hold will stay
@@ -239,6 +247,8 @@ class Manager:
         return health
 
     def _unready(self) -> list[str]:
+        if self._awaited is not None and not self._awaited[1].is_set():
+            return [self._awaited[0]]
         wrong = [f"{i.resource}: {i.problem}" for i in self._informers.values() if i.problem is not None]
         return wrong or [f"{i.resource}: not listed yet" for i in self._informers.values() if not i.synced.is_set()]
 

@@ -89,10 +89,8 @@ def agent(cluster: ClusterChoice, config: Path | None, **given: object) -> None:
     configure_logging(level=settings.log_level)
     try:
         code = asyncio.run(_run(settings, cluster))
-    except JournalError as error:
+    except (JournalError, AnotherAgent) as error:
         raise click.ClickException(str(error)) from error
-    except AnotherAgent as error:
-        raise click.ClickException(f"{error}. Choose another --name.") from error
     except OSError as error:
         raise click.ClickException(f"{error}. Choose another --metrics-address.") from error
     sys.exit(code)
