@@ -7,12 +7,14 @@ import dataclasses
 import pytest
 
 from pilotage.agent import host as host_module
-from pilotage.api.names import HOST_LEASES, HOSTS, LABEL_HOST, PROCESSES
+from pilotage.api.names import HOST_LEASES, HOSTS, LABEL_HOST, LABEL_PROCESS_UID, PROCESSES
 from pilotage.controllers.wiring import NoProxyObserver, Options, add_endpoints
-from pilotage.kube import AlreadyExists, ObjectKey
+from pilotage.kube import EVENTS, AlreadyExists, ObjectKey, merge_patch
 from pilotage.operator.crds import crds
 from pilotage.runtime.manager import Manager
-from tests.agent.agent_host import NAMESPACE, SHORT_INTERVALS, AgentHost, process_body, refuse
+from pilotage.serving.resources import SLICES
+from tests.agent.agent_host import NAMESPACE, SHORT_INTERVALS, AgentHost, process_body, python_server, refuse
+from tests.agent.servers import PLAIN
 from tests.api.objects import install
 from tests.support.kinds import NAMESPACES
 
@@ -83,3 +85,36 @@ async def test_what_a_process_was_promised_is_not_promised_again(host):
         await host.until(lambda: host.find("next-1-0")["spec"].get("host") == host.name)
         await host.delete("next-1-0")
         await host.until(lambda: host.find("next-1-0") is None)
+
+
+async def test_a_slice_that_has_lost_its_labels_is_withdrawn_with_its_host(host, short_lease):
+    """No label leads to it, and the status of its process does."""
+    await host.start()
+    async with operating(host):
+        await host.serving(runtime=python_server(PLAIN), drainSeconds=0)
+        await host.crash()
+        labels = merge_patch({"metadata": {"labels": {LABEL_HOST: None, LABEL_PROCESS_UID: None}}})
+        await host.client.patch(SLICES, ObjectKey(NAMESPACE, "chat-1-0"), labels)
+        await host.until(lambda: said(host)[0] == "Lost")
+        assert host.conditions()["ready"] is False
+
+
+async def test_an_agent_that_is_stopped_is_no_failure(host):
+    """Whoever stops it on purpose is not told that something is lost."""
+    await host.start()
+    async with operating(host):
+        await host.serving(runtime=python_server(PLAIN), drainSeconds=0)
+        assert await host.stop() == 0
+        await host.until(lambda: said(host)[0] == "Stopped")
+        assert said(host)[1]["AgentAlive"] == "False"
+        assert host.status()["phase"] == "Pending"
+        assert "agent of its host has stopped" in host.status()["message"]
+        await host.until(lambda: "HostStopped" in reasons(host))
+        assert reasons(host, "Warning") == []
+        await host.start()
+        await host.until(host.is_ready)
+        await host.until(lambda: said(host) == ("Ready", said(host)[1] | {"AgentAlive": "True", "Ready": "True"}))
+
+
+def reasons(host, type_="Normal"):
+    return [each["reason"] for each in host.world.objects(EVENTS) if each["type"] == type_]

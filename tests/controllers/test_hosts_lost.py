@@ -178,7 +178,14 @@ async def test_an_agent_that_has_stopped_in_order_is_not_waited_for():
         place.agents["gpu-1"].alive = False
         patch = merge_patch({"spec": {"holderIdentity": ""}})
         await place.user.patch(LEASES, ObjectKey(HOST_LEASES, "gpu-1"), patch)
-        await place.until(lambda: place.host("gpu-1")["status"]["phase"] == "Lost", 2.0)
+        await place.until(lambda: place.host("gpu-1")["status"]["phase"] == "Stopped", 2.0)
+        await place.until(lambda: place.in_traffic() == [], 2.0)
+        assert place.process("chat-1-0")["status"]["phase"] == "Pending"
+        await place.until(lambda: events(place, "HostStopped"), 5.0)
+        assert [each["reason"] for each in place.world.objects(EVENTS) if each["type"] == "Warning"] == []
+        place.agents["gpu-1"].alive = True
+        await place.until(lambda: place.in_traffic() == ["chat-1-0"], 30.0)
+        assert place.host("gpu-1")["status"]["phase"] == "Ready"
 
 
 @virtual

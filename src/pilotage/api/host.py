@@ -44,10 +44,10 @@ class FoundRuntime(Schema, frozen=True):
 
 
 class HostStatus(Schema, frozen=True):
-    """Observed state of the Host, written by its agent. The operator writes `phase` and conditions of a lost Host."""
+    """Observed state of the Host, written by its agent, and by the operator where no agent runs."""
 
-    phase: Annotated[str, one_of("Ready", "Pressed", "Stopping", "Lost")] | None = None
-    """Summary of the conditions. Pressed: memory is short. Lost: the agent's Lease has expired."""
+    phase: Annotated[str, one_of("Ready", "Pressed", "Stopping", "Stopped", "Lost")] | None = None
+    """Summary of the conditions. Pressed: memory is short. Stopped: the agent was stopped. Lost: its Lease expired."""
     conditions: Conditions = []
     addresses: list[str] = []
     """Addresses of its servers. The first one is the default."""

@@ -2,7 +2,8 @@
 
 A Host is lost when its Lease is stale, by a fresh read; "cannot be read" is not lost. Then its addresses are taken out
 of traffic first, its processes say so, and it says so itself at last: one that says Lost has nothing in traffic. Its
-processes are not moved. When the agent is back, it says how things are; we only stop saying that it is lost.
+processes are not moved. When the agent is back, it says how things are; we only stop saying that it is lost. A Host
+whose agent has stopped and released its Lease is Stopped: that is no failure, and its processes say what they wait for.
 
 A Host that is deleted goes last. While its agent lives, its processes are deleted, and the agent stops them in order.
 Where the Lease is stale, the person who deletes the Host has said that the machine is gone: what its processes left in
@@ -70,11 +71,11 @@ class HostController:
             return Result(requeue_after=LOOK_SECONDS)
         if host.meta.terminating:
             return await self._depart(host, state)
-        if state.agent is AgentState.LOST:
-            await self._lose(host, state.text)
+        if state.agent.is_gone:
+            await self._lose(host, state)
             return Result(requeue_after=CALM_SECONDS)
-        if state.agent is AgentState.ALIVE and _is_called_lost(host):
-            await self._say(host, "Ready", lost=False, text="The agent renews its Lease again.")
+        if state.agent is AgentState.ALIVE and _is_called_gone(host):
+            await self._say(host, "Ready", "LeaseRenewed", "The agent renews its Lease again.")
             self._events.normal(host, "HostReturned", "The agent is back.")
         return Result(requeue_after=max(state.lost_after, AGAIN_SECONDS))
 
@@ -90,7 +91,7 @@ class HostController:
     async def _lease_state(self, host: Object) -> LeaseState | None:
         """State of the Lease, read afresh if it looks lost; None if that fails: then nothing is known."""
         state = self._liveness.of(host.meta.name)
-        if state.agent is not AgentState.LOST:
+        if not state.agent.is_gone:
             return state
         try:
             return await self._liveness.confirm(self._client, host.meta.name)
@@ -98,29 +99,36 @@ class HostController:
             _log.warning("the Lease of a host cannot be read", host=host.meta.name, error=str(error))
             return None
 
-    # Lost
+    # Lost, or stopped
 
-    async def _lose(self, host: Object, why: str) -> None:
+    async def _lose(self, host: Object, state: LeaseState) -> None:
         """Take it out of traffic, at each reconcile: a last write of its agent may have come late."""
-        name = host.meta.name
-        withdrawn = await objects.withdraw(self._client, await objects.slices_of(self._client, host=name))
-        if host.get("status", "phase") == objects.LOST:
+        name, why = host.meta.name, state.text
+        stopped = state.agent is AgentState.STOPPED
+        phase = objects.STOPPED if stopped else objects.LOST
+        withdrawn = await objects.withdraw(self._client, await objects.slices_on(self._client, name))
+        if host.get("status", "phase") == phase:
             return
         bound = await objects.processes_on(self._client, name)
-        await asyncio.gather(*(objects.mark_lost(self._client, each, f"host/{name} is lost: {why}") for each in bound))
-        await self._say(host, objects.LOST, lost=True, text=f"{why[:1].upper()}{why[1:]}.")
-        said = f"The Host is lost: {why}. {_counted(withdrawn, 'address', 'addresses')} taken out of traffic."
-        self._events.warning(host, "HostLost", said)
-        _log.warning("a host is lost", host=name, why=why, processes=len(bound), withdrawn=withdrawn)
+        mark = objects.mark_stopped if stopped else objects.mark_lost
+        await asyncio.gather(*(mark(self._client, each, f"host/{name} is {phase.lower()}: {why}") for each in bound))
+        await self._say(host, phase, "AgentStopped" if stopped else "LeaseStale", f"{why[:1].upper()}{why[1:]}.")
+        said = (
+            f"The Host is {phase.lower()}: {why}. {_counted(withdrawn, 'address', 'addresses')} taken out of traffic."
+        )
+        tell = self._events.normal if stopped else self._events.warning
+        tell(host, f"Host{phase}", said)
+        _log.warning("the agent of a host is gone", host=name, why=why, processes=len(bound), withdrawn=withdrawn)
 
-    async def _say(self, host: Object, phase: str, *, lost: bool, text: str) -> None:
-        """Write the condition `AgentAlive`. The phase is the agent's to write, but for Lost and the one after it."""
-        status: Json = {"phase": phase} if lost or host.get("status", "phase") == objects.LOST else {}
+    async def _say(self, host: Object, phase: str, reason: str, text: str) -> None:
+        """Write the condition `AgentAlive`. The phase is the agent's to write, but for that without an agent."""
+        gone = (objects.LOST, objects.STOPPED)
+        status: Json = {"phase": phase} if phase in gone or host.get("status", "phase") in gone else {}
         conditions = set_condition(
             host.get("status", "conditions", default=[]),
             "AgentAlive",
-            status=not lost,
-            reason="LeaseStale" if lost else "LeaseRenewed",
+            status=phase not in gone,
+            reason=reason,
             message=text,
             generation=host.meta.generation,
             now=utc_now(),
@@ -136,7 +144,7 @@ class HostController:
         if HOST_FINALIZER not in host.meta.finalizers:
             return None
         name = host.meta.name
-        gone = state.agent is AgentState.LOST
+        gone = state.agent.is_gone
         for each in await objects.processes_on(self._client, name):
             if not each.meta.terminating:
                 await objects.remove(self._client, PROCESSES, each)
@@ -147,7 +155,7 @@ class HostController:
             text = f"Waiting for {_counted(len(left), 'process', 'processes')} to stop, {left[0].key} among them."
             await self._wait(host, text)
             return Result(requeue_after=1.0 if gone else LOOK_SECONDS)
-        for each in await objects.slices_of(self._client, host=name):
+        for each in await objects.slices_on(self._client, name):
             await objects.remove(self._client, SLICES, each)
         try:
             lease = await self._client.get(LEASES, ObjectKey(HOST_LEASES, name))
@@ -164,7 +172,7 @@ class HostController:
     async def _sweep(self, host: Object) -> None:
         """Remove what the agent cannot remove any more: addresses first, so that no request is sent there."""
         name = host.meta.name
-        slices = await objects.slices_of(self._client, host=name)
+        slices = await objects.slices_on(self._client, name)
         await objects.withdraw(self._client, slices)
         for each in slices:
             await objects.remove(self._client, SLICES, each)
@@ -197,8 +205,8 @@ def _counted(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def _is_called_lost(host: Object) -> bool:
-    """Whether phase or condition says Lost: an agent that is back may have written the phase before we saw it."""
+def _is_called_gone(host: Object) -> bool:
+    """Whether phase or condition says so: an agent that is back may have written the phase before we saw it."""
     conditions: list[Json] = host.get("status", "conditions", default=None) or []
     gone = any(each.get("type") == "AgentAlive" and each.get("status") == "False" for each in conditions)
-    return gone or host.get("status", "phase") == objects.LOST
+    return gone or host.get("status", "phase") in (objects.LOST, objects.STOPPED)

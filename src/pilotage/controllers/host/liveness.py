@@ -27,8 +27,15 @@ class AgentState(enum.Enum):
     """It was seen to renew its Lease."""
     SILENT = "silent"
     """No renewal was seen yet, for less than the duration of its Lease."""
+    STOPPED = "stopped"
+    """It has shut down, and released its Lease."""
     LOST = "lost"
-    """Its Lease is stale or was released."""
+    """Its Lease is stale."""
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether no agent is there."""
+        return self in (AgentState.STOPPED, AgentState.LOST)
 
 
 class LeaseState(NamedTuple):
@@ -36,9 +43,9 @@ class LeaseState(NamedTuple):
 
     agent: AgentState
     lost_after: float
-    """Seconds until the agent counts as lost, unless its Lease changes; 0 if it is lost."""
+    """Seconds until the agent counts as lost, unless its Lease changes; 0 if it is gone."""
     text: str = ""
-    """Why it is lost, for people."""
+    """Why it is gone, for people."""
 
 
 class _Seen(NamedTuple):
@@ -80,7 +87,7 @@ class HostLiveness:
         if lease is None:
             return _after(LEASE_SECONDS + SLACK_SECONDS - (now - seen.at), AgentState.SILENT, "its agent has no Lease")
         if not _field(lease, "holderIdentity"):
-            return LeaseState(AgentState.LOST, 0.0, "its agent has stopped and given up its Lease")
+            return LeaseState(AgentState.STOPPED, 0.0, "its agent has stopped and released its Lease")
         duration = lease.get("spec", "leaseDurationSeconds", default=None) or LEASE_SECONDS
         life = AgentState.ALIVE if seen.renewed or _is_recent(lease, duration) else AgentState.SILENT
         text = f"its agent has not renewed its Lease of {duration} s since {_field(lease, 'renewTime') or 'it began'}"

@@ -1,13 +1,14 @@
 """Objects of a Host's processes in the cluster: how they are withdrawn or removed where no agent does it.
 
-Everything is found afresh by label and changed by uid. What is gone already is fine.
+Everything is found afresh, by label or by the uid that the agent has recorded, and changed by uid. What is gone already
+is fine.
 """
 
 from pilotage.api.names import LABEL_HOST, LABEL_PROCESS_UID, PROCESS_FINALIZER, PROCESSES
 from pilotage.kube import Absent, Client, Foreign, Json, Object, Propagation, Resource, merge_patch, without_finalizer
 from pilotage.serving.resources import SLICES
 
-LOST = "Lost"
+LOST, STOPPED = "Lost", "Stopped"
 
 
 async def processes_on(client: Client, host: str) -> list[Object]:
@@ -15,13 +16,25 @@ async def processes_on(client: Client, host: str) -> list[Object]:
     return list((await client.list(PROCESSES, labels=f"{LABEL_HOST}={host}")).items)
 
 
-async def slices_of(client: Client, *, host: str = "", process: Object | None = None) -> list[Object]:
-    """The EndpointSlices with addresses of a Host, or of one process."""
-    if process is not None:
-        found = await client.list(SLICES, process.meta.namespace, labels=f"{LABEL_PROCESS_UID}={process.meta.uid}")
-    else:
-        found = await client.list(SLICES, labels=f"{LABEL_HOST}={host}")
-    return list(found.items)
+async def slices_on(client: Client, host: str) -> list[Object]:
+    """The EndpointSlices with addresses of a Host: those with its label, and those of its processes that lost it."""
+    found = {each.meta.uid: each for each in (await client.list(SLICES, labels=f"{LABEL_HOST}={host}")).items}
+    for process in await processes_on(client, host):
+        if process.get("status", "sliceUid", default=None) in (None, *found):
+            continue
+        if (unlabelled := await slice_of(client, process)) is not None:
+            found[unlabelled.meta.uid] = unlabelled
+    return [*found.values()]
+
+
+async def slice_of(client: Client, process: Object) -> Object | None:
+    """The EndpointSlice of a process: it has its name, and the uid that its agent has recorded or the label."""
+    try:
+        found = await client.get(SLICES, process.key)
+    except Absent:
+        return None
+    recorded = found.meta.uid == process.get("status", "sliceUid", default=None)
+    return found if recorded or found.meta.labels.get(LABEL_PROCESS_UID) == process.meta.uid else None
 
 
 async def withdraw(client: Client, slices: list[Object]) -> int:
@@ -48,10 +61,20 @@ async def withdraw(client: Client, slices: list[Object]) -> int:
 
 async def mark_lost(client: Client, process: Object, why: str) -> None:
     """Set the phase of a process to Lost; its agent corrects that when it is back."""
+    await _mark(client, process, LOST, why)
+
+
+async def mark_stopped(client: Client, process: Object, why: str) -> None:
+    """Let a process that still says that it is ready say that it waits for its agent."""
+    if process.get("status", "ready", default=None) is True:
+        await _mark(client, process, "Pending", why)
+
+
+async def _mark(client: Client, process: Object, phase: str, why: str) -> None:
     status = process.get("status", default={}) or {}
-    if status.get("phase") == LOST and status.get("ready") is not True and status.get("message") == why:
+    if status.get("phase") == phase and status.get("ready") is not True and status.get("message") == why:
         return
-    changes = {"phase": LOST, "ready": False, "message": why}
+    changes = {"phase": phase, "ready": False, "message": why}
     try:
         await client.patch(
             PROCESSES,

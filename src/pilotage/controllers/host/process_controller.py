@@ -108,7 +108,8 @@ class ProcessController:
         """Release a process whose Host does not exist: no agent will ever do it."""
         if process.meta.terminating and PROCESS_FINALIZER not in process.meta.finalizers:
             return
-        slices = await objects.slices_of(self._client, process=process)
+        found = await objects.slice_of(self._client, process)
+        slices = [found] if found is not None else []
         await objects.withdraw(self._client, slices)
         if not process.meta.terminating:
             await objects.mark_lost(self._client, process, f"host/{host} no longer exists")

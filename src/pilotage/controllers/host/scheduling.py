@@ -101,7 +101,7 @@ def _unable(host: CandidateHost, need: Requirements) -> str:
             return f"runs nothing of namespace {need.namespace}, which its {where} does not name"
     if host.unschedulable:
         return "is unschedulable"
-    if not host.alive:
+    if not host.alive and host.phase != "Stopped":
         return "is lost: its agent does not renew its Lease"
     if host.phase != "Ready":
         return f"is {host.phase}" if host.phase else "is not ready yet"
