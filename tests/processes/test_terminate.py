@@ -169,3 +169,28 @@ async def test_what_survives_sigkill_is_named(monkeypatch):
 
     with pytest.raises(StillRunning, match="process 7 does not end, not even by SIGKILL"):
         await terminate.terminate(Held(), lambda: 0.0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs the right to become another user")
+def test_a_sigkill_that_is_not_permitted_is_said(run, monkeypatch):
+    """Of a process of root, by one who is not."""
+    monkeypatch.setattr(terminate, "KILL_SECONDS", 0.1)
+    process = id_of(run("import time; " + READY + SLEEP))
+    reader, writer = os.pipe()
+    if (child := os.fork()) == 0:
+        os.setuid(65534)
+        try:
+            asyncio.run(terminate.terminate(Processes([process]), lambda: 0.0))
+        except StillRunning as error:
+            os.write(writer, str(error).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writer)
+    with os.fdopen(reader) as said:
+        text = said.read()
+    assert text == (
+        f"process {process.pid} does not end: we may not send SIGKILL to {process.pid}, which runs as another user. "
+        "End it as that user, or as root"
+    )
+    assert is_running(process)

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from pilotage.processes.identity import ProcessId, ProcessInfo, is_running
@@ -23,12 +23,16 @@ KILL_SECONDS = 5.0
 
 
 class StillRunning(Exception):
-    """Some processes did not end, not even by SIGKILL."""
+    """Some processes did not end: not even by SIGKILL, or because we may not send it to those that are `refused`."""
 
-    def __init__(self, processes: Sequence[ProcessInfo]) -> None:
+    def __init__(self, processes: Sequence[ProcessInfo], refused: Collection[int] = ()) -> None:
         self.processes = tuple(processes)
         pids = ", ".join(str(each.pid) for each in processes)
-        super().__init__(f"process {pids} does not end, not even by SIGKILL")
+        said = f"process {pids} does not end, not even by SIGKILL"
+        if forbidden := ", ".join(str(each.pid) for each in processes if each.pid in refused):
+            why = f"we may not send SIGKILL to {forbidden}, which runs as another user"
+            said = f"process {pids} does not end: {why}. End it as that user, or as root"
+        super().__init__(said)
 
 
 class TerminationTarget(Protocol):
@@ -72,7 +76,7 @@ async def terminate(
         members = await _wait(target, members, lambda again=again: again)  # type: ignore[misc]
         killed = max(killed, len(members))
         if members and _now() > deadline:
-            raise StillRunning(members)
+            raise StillRunning(members, [each.pid for each in members if _is_refused(each)])
     return killed
 
 
@@ -111,6 +115,17 @@ def _send(members: Sequence[ProcessInfo], number: signal.Signals, leader: Proces
         if is_running(each.id):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(each.pid, number)
+
+
+def _is_refused(process: ProcessInfo) -> bool:
+    """Whether a process runs and we may not signal it."""
+    try:
+        os.kill(process.pid, 0)
+    except PermissionError:
+        return is_running(process.id)
+    except ProcessLookupError:
+        pass
+    return False
 
 
 def _group(process: ProcessInfo) -> int | None:
