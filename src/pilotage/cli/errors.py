@@ -82,11 +82,14 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
             from pilotage.api.base import OtherVersion
             from pilotage.teardown.engine.receipt import ReceiptError
             from pilotage.teardown.planning.arguments import TargetError
-            from pilotage.teardown.session.request import RequestError
+            from pilotage.teardown.session.request import RequestError, RequestRefused
             from pilotage.teardown.snapshot.dump import DumpError  # not before: most commands end well
 
-            if isinstance(error, RequestError):
-                raise click.UsageError(str(error)) from error
+            if isinstance(error, RequestRefused):
+                from pilotage.cli.output.advice import with_advice
+
+                words = with_advice(str(error), error.problem)
+                raise (click.UsageError(words) if isinstance(error, RequestError) else BadTarget(words)) from error
             if isinstance(error, DumpError | TargetError):
                 raise BadTarget(str(error)) from error
             if isinstance(error, ReceiptError):

@@ -102,6 +102,7 @@ class _Options(NamedTuple):
 
 
 async def _delete(cluster: ClusterChoice, request: TeardownRequest, options: _Options) -> int:
+    from pilotage.cli.output.advice import with_advice
     from pilotage.teardown.session.endpoints import plan_endpoints
     from pilotage.teardown.session.preparation import plan
     from pilotage.teardown.session.resumption import resume
@@ -115,7 +116,7 @@ async def _delete(cluster: ClusterChoice, request: TeardownRequest, options: _Op
             prepared = resumed.prepared
         else:
             if endpoints:
-                way = await plan_endpoints(session, request, note)
+                way = await plan_endpoints(session, request, lambda said: note(with_advice(said)))
                 if not isinstance(way, TeardownRequest):
                     prepared = way.prepared if way.has_leftovers else await plan(session, request)
                     code = _show(prepared, None, options)

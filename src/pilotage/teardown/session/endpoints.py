@@ -14,12 +14,13 @@ from pilotage.api.names import (
 from pilotage.api.teardown import StoredTeardown
 from pilotage.kube import Absent, ApiError, Client, KindNotServed, Object, ObjectKey, UnknownKind
 from pilotage.runtime.clock import utc_now
-from pilotage.teardown.planning.arguments import TargetError, parse
+from pilotage.teardown.diagnosis.remedies import strip_command
+from pilotage.teardown.planning.arguments import parse
 from pilotage.teardown.planning.ledger import Entry
 from pilotage.teardown.session import Session
 from pilotage.teardown.session.operator_lease import OperatorPresence, find_operator
 from pilotage.teardown.session.operator_teardown import OperatorTeardown
-from pilotage.teardown.session.request import TeardownRequest, is_endpoint_kind
+from pilotage.teardown.session.request import RequestProblem, RequestRefused, TeardownRequest, is_endpoint_kind
 from pilotage.teardown.session.teardown_record import is_of_deletion, left_by, planned
 from pilotage.teardown.snapshot.fields import text
 from pilotage.teardown.snapshot.world import Name
@@ -29,7 +30,8 @@ async def plan_endpoints(
     session: Session, request: TeardownRequest, notify: Callable[[str], None]
 ) -> OperatorTeardown | TeardownRequest:
     """An `OperatorTeardown` if endpoints alone are meant and their operator runs, or may run; else the request that is
-    left to `plan`. Changes nothing. `notify` gets sentences for the person who asked. Raises TargetError, ApiError.
+    left to `plan`. Changes nothing. `notify` gets sentences for the person who asked, or a RequestProblem.
+    Raises TargetError, ApiError.
     """
     names = await _endpoints_named(session, request)
     if not names:
@@ -48,10 +50,7 @@ async def plan_endpoints(
     if operator.alive is False:
         return await _by_this_process(client, request, found, gone, operator, notify)
     if request.keep or request.drain:
-        raise TargetError(
-            "What stays of an endpoint, and how long it drains, stands in its spec.deletion: the operator keeps to "
-            "that. Change it there, and leave out --keep and --drain."
-        )
+        raise RequestRefused(RequestProblem.KEEPS_BY_SPEC)
     if operator.alive is None:
         notify(f"It is left to the operator; {operator.text}.")
     absent = [name for name in absent if name.name not in {obj.meta.name for obj in gone}]
@@ -105,13 +104,12 @@ async def _by_this_process(
     """The request with the parts of the endpoints, because no operator removes them; with ``adopt`` only."""
     notify(f"No operator runs: {operator.text}. So this is done from here.")
     if not request.adopt:
-        notify("What it made for an endpoint is taken down from here with --adopt; without, it is waited for.")
+        notify(RequestProblem.NOT_ADOPTED)
         return request
     for obj in found:
+        command = strip_command(f"servingendpoint/{obj.meta.name} -n {obj.meta.namespace}", ENDPOINT_FINALIZER)
         notify(
-            f"{obj.ref} itself is held for the operator. Once its parts are gone, let go of it without one: pilotage "
-            f"why servingendpoint/{obj.meta.name} -n {obj.meta.namespace} --fix=strip-finalizer "
-            f"--finalizer {ENDPOINT_FINALIZER}"
+            f"{obj.ref} itself is held for the operator. Once its parts are gone, let go of it without one: {command}"
         )
     words = [f"{kind}/{name}" for kind, name in parse(request.words).named]
     keep, drain = list(request.keep), request.drain

@@ -14,11 +14,11 @@ from pilotage.teardown.engine.decision import Cause, Decision, Observation, Wait
 from pilotage.teardown.engine.executor import watching
 from pilotage.teardown.engine.progress import Outcome, Step
 from pilotage.teardown.engine.receipt import Receipt, ReceiptError, begin, conclude, save
-from pilotage.teardown.planning.arguments import TargetError
 from pilotage.teardown.planning.ledger import Entry, Ledger
 from pilotage.teardown.session import Session
 from pilotage.teardown.session.preparation import Prepared
 from pilotage.teardown.session.reading import cluster_uid
+from pilotage.teardown.session.request import RequestProblem, RequestRefused
 
 ADVICE_MAX = 20
 
@@ -125,7 +125,7 @@ class Execution:
         try:
             self._save_grown(self.ledger)
         except ReceiptError as error:
-            raise TargetError(f"{error}. Nothing was done; say where it goes with --receipt.") from error
+            raise RequestRefused(RequestProblem.RECEIPT_UNWRITABLE, error) from error
         return self._result(await self._executor.run())
 
     def _result(self, outcome: Outcome) -> TeardownResult:

@@ -1,5 +1,6 @@
 """A request to take objects down, in the words of a person. Light: importing it loads nothing else."""
 
+import enum
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -8,7 +9,35 @@ from pilotage.teardown.planning.arguments import TargetError
 _ENDPOINT_WORDS = ("se", "servingendpoint", "servingendpoints")
 
 
-class RequestError(TargetError):
+class RequestProblem(enum.StrEnum):
+    """Reason why a request is not carried out as it stands. A front end adds what to do instead."""
+
+    NOTHING_NAMED = "Nothing is named."
+    NAMES_AND_SELECTOR = "Names and a selector exclude each other."
+    MIXED = "A whole namespace, or a selector, cannot be mixed with names, files or each other."
+    NAMESPACE_MISSING = "All of a namespace is meant, and none is named."
+    KEEPS_UNKNOWN = "To be kept is {}: no family of objects, and no name."
+    KEEPS_ABSENT = "To be kept is {}: there is no such object. Nothing was done."
+    KEEPS_BY_SPEC = (
+        "What stays of an endpoint, and how long it drains, stands in its spec.deletion: the operator keeps to that."
+    )
+    NAME_MISSING = "Which {}?"
+    NAME_GENERATED = "A {} in a manifest has generateName and no name, so the object that it created is not known."
+    NAMESPACE_DIFFERS = "{} is in namespace {}, and not in {}, which was named."
+    RECEIPT_UNWRITABLE = "{}. Nothing was done."
+    RECEIPT_FOREIGN = "{} is the receipt of a teardown on another cluster ({}): here everything of it would look gone."
+    NOT_ADOPTED = "What it made for an endpoint is waited for, unless it is adopted."
+
+
+class RequestRefused(TargetError):
+    """A request that is not carried out as it stands: `problem` is a RequestProblem, or a sentence of its own."""
+
+    def __init__(self, problem: str, *words: object) -> None:
+        super().__init__(problem.format(*words) if words else problem)
+        self.problem = problem
+
+
+class RequestError(RequestRefused):
     """A request that contradicts itself, or leaves open what is meant. No cluster was asked."""
 
 
@@ -45,13 +74,13 @@ class TeardownRequest(NamedTuple):
         """RequestError where it names nothing, or could mean more than was intended."""
         ways = [bool(self.words) and not self.selector, self.everything, bool(self.files), bool(self.selector)]
         if sum(ways) == 0:
-            raise RequestError("Say what is meant: KIND/NAME, -f FILE, -l SELECTOR, or -n NAMESPACE --all.")
+            raise RequestError(RequestProblem.NOTHING_NAMED)
         if self.selector and any("/" in word for word in self.words):
-            raise RequestError("A name and -l exclude each other: give kinds with -l, or names without it.")
+            raise RequestError(RequestProblem.NAMES_AND_SELECTOR)
         if sum(ways) > 1 and (self.everything or self.selector):
-            raise RequestError("--all and -l stand alone: they cannot be mixed with names, files or each other.")
+            raise RequestError(RequestProblem.MIXED)
         if self.everything and not self.namespace:
-            raise RequestError("--all needs -n NAMESPACE: it would be too easy to mean another one.")
+            raise RequestError(RequestProblem.NAMESPACE_MISSING)
 
 
 def is_endpoint_kind(word: str) -> bool:

@@ -11,6 +11,7 @@ from pilotage.teardown.planning.arguments import TargetError
 from pilotage.teardown.session import Session
 from pilotage.teardown.session.preparation import Prepared, finalizer_questions, foresee, namespaces_of, unread_kinds
 from pilotage.teardown.session.reading import add_finalizer_owners, cluster_uid, read_for_teardown
+from pilotage.teardown.session.request import RequestProblem, RequestRefused
 from pilotage.teardown.snapshot.world import State, World
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Resumed(NamedTuple):
 async def resume(session: Session, path: Path, timeout: float) -> Resumed:
     """Read the cluster again and make the plan anew; nothing of the saved one is lost. Changes nothing.
 
-    Raises TargetError for a file that is no receipt of this cluster, and ApiError.
+    Raises ReceiptError for a file that is no receipt, TargetError for one of another cluster, and ApiError.
     """
     from pilotage.teardown.engine.saved import LedgerRefused, as_served, check_seen
 
@@ -75,17 +76,11 @@ async def resume(session: Session, path: Path, timeout: float) -> Resumed:
 
 async def _saved(session: Session, path: Path, timeout: float) -> Ledger:
     """The ledger of a receipt, if it is one of this cluster."""
-    from pilotage.teardown.engine.receipt import ReceiptError, load
+    from pilotage.teardown.engine.receipt import load
 
-    try:
-        receipt = load(path)
-    except ReceiptError as error:
-        raise TargetError(f"{error}. Give a file that `pilotage delete` has written.") from error
+    receipt = load(path)
     if not _is_of(receipt, await cluster_uid(session), session.server):
-        raise TargetError(
-            f"{path} is the receipt of a teardown on another cluster ({receipt.server}): here everything of it would "
-            "look gone. Choose that cluster with --kubeconfig or --context."
-        )
+        raise RequestRefused(RequestProblem.RECEIPT_FOREIGN, path, receipt.server)
     policy = msgspec.structs.replace(receipt.ledger.policy, timeout_seconds=timeout)
     return msgspec.structs.replace(receipt.ledger, policy=policy)
 

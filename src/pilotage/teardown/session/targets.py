@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from pilotage.catalogue.kind import Keep
 from pilotage.kube import GroupKind
-from pilotage.teardown.planning.arguments import TargetError, find_kind, parse, parse_selector
+from pilotage.teardown.planning.arguments import find_kind, parse, parse_selector
 from pilotage.teardown.session import Session
-from pilotage.teardown.session.request import RequestError, TeardownRequest
+from pilotage.teardown.session.request import RequestError, RequestProblem, RequestRefused, TeardownRequest
 from pilotage.teardown.snapshot.world import Item, Name, World
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ async def names_in(session: Session, request: TeardownRequest) -> tuple[list[Nam
     absent: list[Name] = []
     parsed = parse(request.words)
     if parsed.kinds and not request.selector:
-        raise TargetError(f"Which {parsed.kinds[0]}? Write KIND/NAME, or choose with -l SELECTOR.")
+        raise RequestRefused(RequestProblem.NAME_MISSING, parsed.kinds[0])
     for word, name in parsed.named:
         resource = await find_kind(session.discovery, word)
         names.append(Name(resource.group, resource.kind, here if resource.namespaced else "", name))
@@ -45,16 +45,12 @@ async def _written(session: Session, request: TeardownRequest, here: str) -> tup
     for document in await asyncio.to_thread(manifests, request.files):
         group, kind, meta = document["apiVersion"].rpartition("/")[0], document["kind"], document["metadata"]
         if not meta.get("name"):
-            raise TargetError(
-                f"A {kind} in a manifest has generateName and no name, so the object that it created is not known. "
-                "Use its name, or a selector (-l)."
-            )
+            raise RequestRefused(RequestProblem.NAME_GENERATED, kind)
         served = await served_kind(session.discovery, group, kind)
         place = meta.get("namespace") or here
         if request.namespace and place != request.namespace and served is not None and served.namespaced:
-            raise TargetError(
-                f"{kind.lower()}/{meta['name']} is in namespace {place}, and -n says {request.namespace}."
-            )
+            named = f"{kind.lower()}/{meta['name']}"
+            raise RequestRefused(RequestProblem.NAMESPACE_DIFFERS, named, place, request.namespace)
         if served is None:
             absent.append(Name(group, kind, meta.get("namespace", ""), meta["name"]))
         else:
@@ -140,10 +136,10 @@ async def policy_of(session: Session, world: World, request: TeardownRequest) ->
             resource = await find_kind(session.discovery, kind)
             item = world.find(resource.group, resource.kind, here if resource.namespaced else "", name)
             if item is None:
-                raise TargetError(f"--keep {word}: there is no such object. Nothing was done.")
+                raise RequestRefused(RequestProblem.KEEPS_ABSENT, word)
             uids.add(item.uid)
         else:
-            raise RequestError(f"--keep {word}: say {', '.join(families)}, or KIND/NAME.")
+            raise RequestError(RequestProblem.KEEPS_UNKNOWN, word)
     return Policy(
         keep=frozenset(keep),
         keep_uids=frozenset(uids),
