@@ -5,7 +5,12 @@ API group its domain is, which workload serves that group's webhooks, who holds 
 I/O: what was not gathered is asked for through the world.
 """
 
-from pilotage.teardown.diagnosis.finalizer_owners.model import FinalizerOwner, Liveness
-from pilotage.teardown.diagnosis.finalizer_owners.recognise import FinalizerOwners, abandoned, finalizer_owner
+from pilotage.teardown.diagnosis.finalizer_owners.liveness import Liveness
+from pilotage.teardown.diagnosis.finalizer_owners.recognise import (
+    FinalizerOwner,
+    FinalizerOwners,
+    abandoned,
+    finalizer_owner,
+)
 
 __all__ = ["FinalizerOwner", "FinalizerOwners", "Liveness", "abandoned", "finalizer_owner"]

@@ -4,12 +4,12 @@ A Lease that is renewed is the best proof there is: somebody does the work at th
 workload without available pods is dead. No workload and no Lease prove nothing.
 """
 
+import enum
 from collections.abc import Iterator
 
 import msgspec
 
 from pilotage.kube import Json
-from pilotage.teardown.diagnosis.finalizer_owners.model import Liveness
 from pilotage.teardown.snapshot.fields import dig, entries, mapping, moment, number, seconds_since, span, text
 from pilotage.teardown.snapshot.world import Item, World
 
@@ -27,6 +27,14 @@ _WAITING = {
     "CreateContainerError": "its container cannot be made",
     "RunContainerError": "its container cannot be started",
 }
+
+
+class Liveness(enum.StrEnum):
+    """Whether a controller runs. Only evidence decides: no trace of one is not a proof that it is dead."""
+
+    ALIVE = "alive"
+    DEAD = "dead"
+    UNKNOWN = "unknown"
 
 
 class Judgement(msgspec.Struct, frozen=True):

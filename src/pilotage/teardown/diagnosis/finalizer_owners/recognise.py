@@ -11,8 +11,7 @@ from pilotage.catalogue.names import LEASE
 from pilotage.catalogue.registry import find_finalizer
 from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.finalizer_owners import traces
-from pilotage.teardown.diagnosis.finalizer_owners.liveness import Judgement, judge_lease, together
-from pilotage.teardown.diagnosis.finalizer_owners.model import FinalizerOwner, Liveness
+from pilotage.teardown.diagnosis.finalizer_owners.liveness import Judgement, Liveness, judge_lease, together
 from pilotage.teardown.planning.ledger import HOLD
 from pilotage.teardown.snapshot.fields import seconds_since, text
 from pilotage.teardown.snapshot.world import Item, World
@@ -20,6 +19,31 @@ from pilotage.teardown.snapshot.world import Item, World
 PATIENCE_SECONDS = 300.0
 """Time in which an owner that is not seen to run may still remove its finalizer."""
 UNKNOWN_LEAKS = "whatever its controller would have cleaned up; nothing here tells what that is."
+
+
+class FinalizerOwner(msgspec.Struct, frozen=True):
+    """The controller that has to remove a finalizer, and whether it can."""
+
+    finalizer: str
+    who: str
+    """Name for people: ``KServe controller``. Empty where nothing at all is known."""
+    workload: Item | None
+    """The workload that runs it in this cluster, if it was found."""
+    lease: Item | None
+    """The Lease it holds, or held."""
+    alive: Liveness
+    evidence: tuple[str, ...]
+    """Evidence for `alive`, in sentences."""
+    leaks: str
+    """Leftovers if the finalizer is removed by hand."""
+    builtin: bool
+    """Whether it is a part of Kubernetes itself."""
+    does: str = ""
+    """Its work before it removes the finalizer; empty where that is not known."""
+    guessed: bool = False
+    """Whether the workload was found by likeness of names alone."""
+    trouble: str = ""
+    """Why it does not run, in a few words, where it does not: ``0 of 1 replicas available``."""
 
 
 class _Found(msgspec.Struct, frozen=True):

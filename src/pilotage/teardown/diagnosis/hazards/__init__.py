@@ -7,7 +7,7 @@ file. A hazard that blocks is a reason not to begin (``plan`` ends with exit cod
 from collections.abc import Callable, Iterator
 
 from pilotage.catalogue.reading import FOR_HAZARDS
-from pilotage.teardown.diagnosis.hazards import admission, notes, owners, permissions, protection, references, unseen
+from pilotage.teardown.diagnosis.hazards import admission, permissions, protection, references, remainders, unseen
 from pilotage.teardown.diagnosis.hazards import finalizers as keepers
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 from pilotage.teardown.planning.ledger import Ledger
@@ -25,9 +25,9 @@ _FAMILIES: tuple[Callable[[Outlook], Iterator[Hazard]], ...] = (
     admission.hazards,
     protection.hazards,
     references.hazards,
-    owners.hazards,
+    remainders.hazards,
     unseen.hazards,
-    notes.hazards,
+    remainders.notes,
 )
 
 

@@ -5,10 +5,23 @@ little could be read.
 """
 
 import enum
+from typing import Self
+
+NOTE = True
+"""Marks a cause that is worth saying and holds nothing up."""
 
 
 class CauseCode(enum.StrEnum):
     """Why something does not go away."""
+
+    is_note: bool
+
+    def __new__(cls, code: str, is_note: bool = False) -> Self:
+        """`is_note`: see `NOTES`."""
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.is_note = is_note
+        return member
 
     # finalizers
     FINALIZER = "finalizer"
@@ -27,7 +40,7 @@ class CauseCode(enum.StrEnum):
     """It runs, says nothing, and has not let go for a long time."""
     FINALIZER_CONTROLLER_UNCLEAR = "finalizer-controller-unclear"
     """The responsible controller is known, but whether it runs could not be read."""
-    FINALIZER_CONTROLLER_WORKING = "finalizer-controller-working"
+    FINALIZER_CONTROLLER_WORKING = "finalizer-controller-working", NOTE
     """It runs, and has not had much time yet. A note."""
     FINALIZER_TEARDOWN_UNFINISHED = "finalizer-teardown-unfinished"
     """It is our own: a `pilotage delete` holds the object until its parts are gone, and has not come to its end."""
@@ -41,23 +54,23 @@ class CauseCode(enum.StrEnum):
     """The dependent that blocks is not even being deleted: the collector's own delete was refused, or is to come."""
     FOREGROUND_LOST = "foreground-lost"
     """No dependent blocks it any more, and the garbage collector does not finish it."""
-    FOREGROUND_WORKING = "foreground-working"
+    FOREGROUND_WORKING = "foreground-working", NOTE
     """The garbage collector has not had much time yet. A note."""
     ORPHAN_PENDING = "orphan-pending"
     """The garbage collector has not yet taken its references off the dependents that are to stay."""
-    OWNER_CYCLE = "owner-cycle"
+    OWNER_CYCLE = "owner-cycle", NOTE
     """It owns itself through a cycle: the garbage collector never collects it. A note."""
-    OWNER_GONE = "owner-gone"
+    OWNER_GONE = "owner-gone", NOTE
     """Its only owners are gone: the garbage collector deletes it, or has begun to. A note."""
-    OWNER_IN_OTHER_NAMESPACE = "owner-in-other-namespace"
+    OWNER_IN_OTHER_NAMESPACE = "owner-in-other-namespace", NOTE
     """Its owner is in another namespace, which counts as gone. A note."""
-    OWNER_KEEPS = "owner-keeps"
+    OWNER_KEEPS = "owner-keeps", NOTE
     """One owner is gone or going, another one lives: it stays. A note."""
     OWNER_NAMESPACED = "owner-namespaced"
     """It has no namespace, but its owner has: the garbage collector never collects it."""
     OWNER_UNREADABLE = "owner-unreadable"
     """The kind of its owner is not served, or not readable: the garbage collector cannot decide, and leaves it."""
-    OWNER_WRONG_UID = "owner-wrong-uid"
+    OWNER_WRONG_UID = "owner-wrong-uid", NOTE
     """An object of its owner's name is there, with another uid: the owner counts as gone. A note."""
 
     # namespaces
@@ -69,7 +82,7 @@ class CauseCode(enum.StrEnum):
     """Objects in it are not even being deleted, and no pod is the reason."""
     NAMESPACE_DISCOVERY_FAILURE = "namespace-discovery-failure"
     """Some API does not answer, so that no namespace can be proven empty."""
-    NAMESPACE_EMPTY = "namespace-empty"
+    NAMESPACE_EMPTY = "namespace-empty", NOTE
     """Nothing is left in it: the namespace controller looks again on its own back-off. A note."""
     NAMESPACE_GROUP_VERSION_FAILURE = "namespace-group-version-failure"
     """Discovery lists an API version that cannot be parsed."""
@@ -77,9 +90,9 @@ class CauseCode(enum.StrEnum):
     """The controller of finalized objects lived in the same namespace, and went first."""
     NAMESPACE_PODS_FIRST = "namespace-pods-first"
     """A step: pods are left, and until they are gone nothing else is deleted (Kubernetes 1.33 and up)."""
-    NAMESPACE_TERMINATING = "namespace-terminating"
+    NAMESPACE_TERMINATING = "namespace-terminating", NOTE
     """The namespace it is in is being deleted, and it is not: it is to come. A note."""
-    NAMESPACE_WORKING = "namespace-working"
+    NAMESPACE_WORKING = "namespace-working", NOTE
     """The namespace controller has not had much time yet. A note."""
 
     # crds
@@ -87,15 +100,15 @@ class CauseCode(enum.StrEnum):
     """A step: a CustomResourceDefinition waits for its instances to go."""
     CRD_INSTANCES_NOT_DELETED = "crd-instances-not-deleted"
     """Its instances are not even being deleted."""
-    CRD_TERMINATING = "crd-terminating"
+    CRD_TERMINATING = "crd-terminating", NOTE
     """Its CustomResourceDefinition is being deleted, and all instances with it. A note."""
-    CRD_WORKING = "crd-working"
+    CRD_WORKING = "crd-working", NOTE
     """No instance is left, or there has not been much time yet. A note."""
 
     # recreation
-    CHANGED_WHILE_TERMINATING = "changed-while-terminating"
+    CHANGED_WHILE_TERMINATING = "changed-while-terminating", NOTE
     """A client applied it again while it is being deleted: that change goes with it. A note."""
-    RECREATED = "recreated"
+    RECREATED = "recreated", NOTE
     """Another object has its name by now; the one that was meant is gone. A note."""
 
     # what stands behind a Service (webhooks and aggregated APIs)
@@ -141,11 +154,11 @@ class CauseCode(enum.StrEnum):
     """A step: a volume is attached to a node, and cannot be deleted before it is not."""
     PV_BOUND = "pv-bound"
     """A volume is deleted while its claim still holds it."""
-    PV_RETAINED = "pv-retained"
+    PV_RETAINED = "pv-retained", NOTE
     """A volume without a claim stays by intent. A note."""
     PVC_IN_USE = "pvc-in-use"
     """A step: a claim waits for the pods that mount it."""
-    PVC_KEPT_BY_STATEFULSET = "pvc-kept-by-statefulset"
+    PVC_KEPT_BY_STATEFULSET = "pvc-kept-by-statefulset", NOTE
     """A claim that outlives its StatefulSet. A note."""
     VOLUME_ATTACHED_TO_LOST_NODE = "volume-attached-to-lost-node"
     """A step: an attachment waits for a node that is lost."""
@@ -159,9 +172,9 @@ class CauseCode(enum.StrEnum):
     """Its kubelet reports that it is not well."""
     POD_CANNOT_BE_KILLED = "pod-cannot-be-killed"
     """The kubelet says that it cannot stop the containers."""
-    POD_CONFIRMING = "pod-confirming"
+    POD_CONFIRMING = "pod-confirming", NOTE
     """Its grace has just ended. A note."""
-    POD_IN_GRACE = "pod-in-grace"
+    POD_IN_GRACE = "pod-in-grace", NOTE
     """It still has time. A note."""
     POD_ON_LOST_NODE = "pod-on-lost-node"
     """A step: it waits for a kubelet that does not answer."""
@@ -169,15 +182,15 @@ class CauseCode(enum.StrEnum):
     """Its grace is over, its node is there, and the kubelet has not confirmed its end."""
     POD_PRESTOP_FAILS = "pod-prestop-fails"
     """The kubelet says that its preStop hook fails."""
-    POD_STATIC = "pod-static"
+    POD_STATIC = "pod-static", NOTE
     """It mirrors a static pod, which the kubelet keeps. A note."""
     POD_VOLUME_STUCK = "pod-volume-stuck"
     """The kubelet says that it cannot unmount a volume."""
 
     # services
-    ENDPOINTSLICE_WITHOUT_SERVICE = "endpointslice-without-service"
+    ENDPOINTSLICE_WITHOUT_SERVICE = "endpointslice-without-service", NOTE
     """A slice whose Service is gone. A note."""
-    ENDPOINTSLICES_STAY = "endpointslices-stay"
+    ENDPOINTSLICES_STAY = "endpointslices-stay", NOTE
     """Slices made by hand, which outlive their Service. A note."""
     LOAD_BALANCER_CONTROLLER_DEAD = "load-balancer-controller-dead"
     """The cloud controller is known, and does not run."""
@@ -191,7 +204,7 @@ class CauseCode(enum.StrEnum):
     """A step: a Service waits for its load balancer to be given back."""
 
     # usages
-    USAGE_LABEL_LEFT = "usage-label-left"
+    USAGE_LABEL_LEFT = "usage-label-left", NOTE
     """It is marked as in use, and no usage says so. A note."""
     USAGE_OF_WRONG_SCOPE = "usage-of-wrong-scope"
     """A ClusterUsage about an object in a namespace, which it never finds."""
@@ -203,15 +216,15 @@ class CauseCode(enum.StrEnum):
     """A step: the webhook that keeps usages does not answer."""
 
     # fighting
-    AUTOSCALER_FIGHTS = "autoscaler-fights"
+    AUTOSCALER_FIGHTS = "autoscaler-fights", NOTE
     """An autoscaler has just scaled it up again. A note: it fights a scale-down, not a delete."""
-    AUTOSCALER_SCALES = "autoscaler-scales"
+    AUTOSCALER_SCALES = "autoscaler-scales", NOTE
     """An autoscaler would. A note."""
-    GITOPS_MANAGED = "gitops-managed"
+    GITOPS_MANAGED = "gitops-managed", NOTE
     """A GitOps tool or Helm made it. A note."""
     GITOPS_REAPPLIES = "gitops-reapplies"
     """It is seen to apply the object again on its own."""
-    MADE_BY_CONTROLLER = "made-by-controller"
+    MADE_BY_CONTROLLER = "made-by-controller", NOTE
     """A controller makes it again when it is deleted. A note."""
 
     # permissions
@@ -219,19 +232,19 @@ class CauseCode(enum.StrEnum):
     """We may not delete it."""
     MAY_NOT_LIST = "may-not-list"
     """We may not see what could hold it."""
-    MAY_NOT_PATCH = "may-not-patch"
+    MAY_NOT_PATCH = "may-not-patch", NOTE
     """We could not remove a finalizer of it. A note: whoever keeps it can."""
 
     # guards
-    BUDGET_REFUSES_EVICTION = "budget-refuses-eviction"
+    BUDGET_REFUSES_EVICTION = "budget-refuses-eviction", NOTE
     """A disruption budget, which a delete ignores. A note."""
 
     # jobs
-    JOB_MADE_BY_CRONJOB = "job-made-by-cronjob"
+    JOB_MADE_BY_CRONJOB = "job-made-by-cronjob", NOTE
     """A CronJob makes the next one. A note."""
-    JOB_POD_ORPHANED = "job-pod-orphaned"
+    JOB_POD_ORPHANED = "job-pod-orphaned", NOTE
     """A pod that outlived its Job. A note."""
-    JOB_PODS_NOT_OWNED = "job-pods-not-owned"
+    JOB_PODS_NOT_OWNED = "job-pods-not-owned", NOTE
     """Pods that will outlive their Job. A note."""
     JOB_TRACKING_LEFT = "job-tracking-left"
     """A pod is held by the finalizer of a Job that is gone."""
@@ -245,41 +258,7 @@ class CauseCode(enum.StrEnum):
     """The objects that would tell could not be read."""
 
 
-NOTES: frozenset[str] = frozenset(
-    {
-        CauseCode.FINALIZER_CONTROLLER_WORKING,
-        CauseCode.FOREGROUND_WORKING,
-        CauseCode.OWNER_CYCLE,
-        CauseCode.OWNER_GONE,
-        CauseCode.OWNER_IN_OTHER_NAMESPACE,
-        CauseCode.OWNER_KEEPS,
-        CauseCode.OWNER_WRONG_UID,
-        CauseCode.NAMESPACE_EMPTY,
-        CauseCode.NAMESPACE_TERMINATING,
-        CauseCode.NAMESPACE_WORKING,
-        CauseCode.CRD_TERMINATING,
-        CauseCode.CRD_WORKING,
-        CauseCode.CHANGED_WHILE_TERMINATING,
-        CauseCode.RECREATED,
-        CauseCode.PV_RETAINED,
-        CauseCode.PVC_KEPT_BY_STATEFULSET,
-        CauseCode.POD_CONFIRMING,
-        CauseCode.POD_IN_GRACE,
-        CauseCode.POD_STATIC,
-        CauseCode.ENDPOINTSLICE_WITHOUT_SERVICE,
-        CauseCode.ENDPOINTSLICES_STAY,
-        CauseCode.USAGE_LABEL_LEFT,
-        CauseCode.AUTOSCALER_FIGHTS,
-        CauseCode.AUTOSCALER_SCALES,
-        CauseCode.GITOPS_MANAGED,
-        CauseCode.MADE_BY_CONTROLLER,
-        CauseCode.BUDGET_REFUSES_EVICTION,
-        CauseCode.JOB_MADE_BY_CRONJOB,
-        CauseCode.MAY_NOT_PATCH,
-        CauseCode.JOB_POD_ORPHANED,
-        CauseCode.JOB_PODS_NOT_OWNED,
-    }
-)
+NOTES: frozenset[str] = frozenset(code for code in CauseCode if code.is_note)
 """Root causes of these codes hold nothing up: they alone make no verdict of stuck."""
 
 UNCERTAIN: frozenset[str] = frozenset({CauseCode.MAY_NOT_LIST, CauseCode.TOO_DEEP, CauseCode.UNREADABLE})

@@ -11,7 +11,7 @@ from pilotage.kube import Json
 from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner, FinalizerOwners
 from pilotage.teardown.diagnosis.remedies import delete_together
 from pilotage.teardown.diagnosis.why.codes import CauseCode
-from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
+from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause, roots_of
 from pilotage.teardown.snapshot.fields import moment, seconds_since
 from pilotage.teardown.snapshot.graph import Edges
 from pilotage.teardown.snapshot.questions import FullObject
@@ -26,22 +26,6 @@ GRACE_SECONDS_MAX = 10**7
 DEPTH_MAX = 24
 SAMPLES_MAX = 20
 ROOTS_AGAIN_MAX = 8
-
-
-def roots_of(causes: Iterable[StuckCause]) -> tuple[StuckCause, ...]:
-    """The causes that have no further cause, each once, in the order in which they are read."""
-    found: dict[int, StuckCause] = {}
-    seen: set[int] = set()
-    open_ = list(causes)[::-1]
-    while open_:
-        cause = open_.pop()
-        if id(cause) in seen:
-            continue
-        seen.add(id(cause))
-        open_ += reversed(cause.because)
-        if not cause.because:
-            found[id(cause)] = cause
-    return tuple(found.values())
 
 
 class CauseGroup:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 
 from pilotage.catalogue.registry import known
 from pilotage.teardown.diagnosis.why.codes import NOTES, STAYS, UNCERTAIN
-from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS, WhyContext, roots_of
+from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS, WhyContext
 from pilotage.teardown.diagnosis.why.families import FAMILIES
-from pilotage.teardown.diagnosis.why.model import Explanation, StuckCause, StuckVerdict
+from pilotage.teardown.diagnosis.why.model import Explanation, StuckCause, StuckVerdict, roots_of
 from pilotage.teardown.snapshot.fields import seconds_since, span
 from pilotage.teardown.snapshot.graph import Edges
 from pilotage.teardown.snapshot.world import Item, State, World

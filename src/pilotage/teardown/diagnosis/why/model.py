@@ -1,6 +1,7 @@
 """An explanation: a tree of causes, down to those without a further cause, with evidence and remedies."""
 
 import enum
+from collections.abc import Iterable
 
 import msgspec
 
@@ -32,6 +33,22 @@ class StuckCause(msgspec.Struct, frozen=True):
     """RFC 3339: since when it is so, if that is known."""
 
 
+def roots_of(causes: Iterable[StuckCause]) -> tuple[StuckCause, ...]:
+    """The causes that have no further cause, each once, in the order in which they are read."""
+    found: dict[int, StuckCause] = {}
+    seen: set[int] = set()
+    open_ = list(causes)[::-1]
+    while open_:
+        cause = open_.pop()
+        if id(cause) in seen:
+            continue
+        seen.add(id(cause))
+        open_ += reversed(cause.because)
+        if not cause.because:
+            found[id(cause)] = cause
+    return tuple(found.values())
+
+
 class StuckVerdict(enum.StrEnum):
     """The answer in a word; the exit code follows from it."""
 
@@ -58,11 +75,4 @@ class Explanation(msgspec.Struct, frozen=True):
     @property
     def roots(self) -> tuple[StuckCause, ...]:
         """The causes that have no further cause."""
-        found: list[StuckCause] = []
-        open_ = list(reversed(self.causes))
-        while open_:
-            cause = open_.pop()
-            open_ += reversed(cause.because)
-            if not cause.because and cause not in found:
-                found.append(cause)
-        return tuple(found)
+        return tuple(dict.fromkeys(roots_of(self.causes)))

@@ -1,4 +1,4 @@
-"""The families of causes: one file each, with one function, listed here.
+"""The families of causes: one file each, with a function or two, listed here.
 
 A family gets an object, terminating or not, and yields the causes that it knows. Of an object that is not being
 deleted it yields what a delete would run into (and what is worth knowing: a code in `codes.NOTES`). It does no I/O, has
@@ -6,7 +6,7 @@ no clock, and asks through the context; what it could not see it notes with `con
 one finalizer of the object, it says so with ``context.claim(item, finalizer)``: `finalizers` is asked last, and speaks
 for those that nobody claimed.
 
-`namespaces` and `crds` and `owners` look further with ``context.causes_of(other)``: a dead APIService is found as the
+`namespaces` and `apis` and `owners` look further with ``context.causes_of(other)``: a dead APIService is found as the
 cause of a namespace's discovery failure by ``causes_of`` that APIService.
 """
 
@@ -14,11 +14,9 @@ from collections.abc import Callable, Iterator
 
 from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.families import (
-    apiservices,
-    crds,
+    apis,
     fighting,
     finalizers,
-    guards,
     jobs,
     namespaces,
     owners,
@@ -39,16 +37,16 @@ FAMILIES: tuple[Family, ...] = (
     recreation.causes,
     owners.causes,
     namespaces.causes,
-    crds.causes,
+    apis.causes,
     permissions.causes,
     webhooks.causes,
     usages.causes,
-    apiservices.causes,
+    apis.api_services,
     pods.causes,
     storage.causes,
     services.causes,
     jobs.causes,
-    guards.causes,
+    pods.guards,
     fighting.causes,
     finalizers.causes,  # last: it speaks for the finalizers that nobody claimed
 )

@@ -8,13 +8,16 @@ container may not let go. A forced delete removes the record, not the process: i
 from collections.abc import Iterator
 from shlex import quote
 
+from pilotage.catalogue.kind import Guard
+from pilotage.catalogue.registry import guards as known_guards
+from pilotage.catalogue.relation import Relation
 from pilotage.kube import Json
-from pilotage.teardown.diagnosis.remedies import DELETE, FORCE, REPAIR, Remedy, look_at, place
+from pilotage.teardown.diagnosis.remedies import DELETE, FORCE, LOOK, REPAIR, Remedy, delete_by_hand, look_at, place
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.diagnosis.why.nodes import lost_node, unready_node
-from pilotage.teardown.snapshot.fields import entries, mapping, number, seconds_since, span, text
+from pilotage.teardown.snapshot.fields import dig, entries, mapping, number, seconds_since, span, text
 from pilotage.teardown.snapshot.questions import EventsAbout
 from pilotage.teardown.snapshot.world import Item, World
 
@@ -199,3 +202,52 @@ def _devices(body: Json) -> str:
             if "/" in name:
                 found[name] = found.get(name, 0) + (int(amount) if str(amount).isdecimal() else number(amount))
     return ", ".join(f"{amount} {name}" for name, amount in found.items())
+
+
+# Guards, such as disruption budgets: they refuse evictions, never a DELETE
+
+
+def guards(context: WhyContext, item: Item) -> Iterator[StuckCause]:
+    """Guards that would refuse an eviction now. A note: nobody should take one for the cause of a delete that hangs."""
+    if item.group_kind != ("", "Pod") or item.terminating or not context.asked_about(item):
+        return
+    known = {row.group_kind: row.guard for row in known_guards()}
+    for edge in context.graph.into(item.uid):
+        guard = known.get(edge.source.group_kind)
+        if guard is None or not guard.disruptions_allowed or edge.relation is not Relation.PROTECTS:
+            continue
+        body = context.body(edge.source)
+        allowed = _at(body, guard.disruptions_allowed)
+        if body is None or (isinstance(allowed, int) and allowed > 0):
+            continue
+        yield StuckCause(
+            CauseCode.BUDGET_REFUSES_EVICTION,
+            edge.source,
+            f"blocks eviction of {item} (429). A DELETE is unaffected.",
+            tuple(_evidence(guard, body)),
+            remedies=(
+                delete_by_hand(
+                    item,
+                    "Delete the pod, or better its workload, instead of evicting it",
+                    "It goes at once, whatever the budget says. Fewer pods than it asks for may then run.",
+                    LOOK,
+                ),
+            ),
+        )
+
+
+def _evidence(guard: Guard, body: object) -> Iterator[str]:
+    name = guard.disruptions_allowed.rpartition(".")[2]
+    count = ""
+    if guard.healthy and guard.healthy_wanted:
+        count = f": {_at(body, guard.healthy) or 0} of {_at(body, guard.healthy_wanted) or 0} needed pods are healthy"
+    yield f"{name} is 0{count}"
+    for path in guard.settings:
+        value = _at(body, path)
+        if isinstance(value, int | str) and value != "":
+            yield f"it asks for {path.rpartition('.')[2]} {value}"
+            return
+
+
+def _at(body: object, path: str) -> object:
+    return dig(body, *path.split(".")) if path else None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pilotage.kube import Json
-from pilotage.teardown.diagnosis.finalizer_owners.model import FinalizerOwner, Liveness
+from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner, Liveness
 from pilotage.teardown.diagnosis.remedies import Remedy, delete_by_hand, look_at, strip_finalizer
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.context import WhyContext

@@ -1,9 +1,11 @@
-"""Ownership: who makes it again, what is never collected, and what a Job left behind before."""
+"""What stays, comes back, or goes in no order: by its owners, in a cycle, kept, retained. Nothing of this blocks."""
 
 from collections.abc import Iterator
 
+from pilotage.catalogue.relation import Relation
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 from pilotage.teardown.diagnosis.remedies import place
+from pilotage.teardown.snapshot.fields import text
 from pilotage.teardown.snapshot.world import Item
 
 JOB_UIDS = ("batch.kubernetes.io/controller-uid", "controller-uid")
@@ -59,4 +61,36 @@ def _orphaned_pods(outlook: Outlook, jobs: dict[str, Item]) -> Iterator[Hazard]:
                 f"was made by {jobs[uid]} and is not owned by it any more: it stays",
                 False,
                 f"Name it as well: {place(pod)}",
+            )
+
+
+def notes(outlook: Outlook) -> Iterator[Hazard]:
+    """Cycles, kept objects and volumes that stay."""
+    entries = outlook.ledger.by_uid()
+    for circle in outlook.ledger.cycles:
+        names = [str(entries[uid]) for uid in circle if uid in entries]
+        if names:
+            words = f"waits for itself through {', '.join(names[1:]) or 'itself'}: these go together, in no order"
+            yield Hazard(HazardCode.CYCLE, entries[circle[0]].full_name, words, False, "")
+    for entry in outlook.ledger.kept:
+        owners = [str(entries[uid]) for uid in entry.disown if uid in entries]
+        if owners:
+            words = f"is owned by {', '.join(owners)}: the reference to what goes is taken off, so that it stays"
+            yield Hazard(HazardCode.KEPT_FROM_OWNER, entry.full_name, words, False, "")
+    for claim in outlook.of("", "PersistentVolumeClaim"):
+        yield from _retained(outlook, claim)
+
+
+def _retained(outlook: Outlook, claim: Item) -> Iterator[Hazard]:
+    for edge in outlook.graph.out_of(claim.uid):
+        volume = edge.target
+        if edge.relation is not Relation.CLAIMS or volume is None or outlook.goes(volume):
+            continue
+        if text(outlook.world.body(volume), "spec", "persistentVolumeReclaimPolicy") == "Retain":
+            yield Hazard(
+                HazardCode.VOLUME_RETAINED,
+                volume,
+                f"stays when {claim} goes, with its data: its reclaim policy is Retain",
+                False,
+                "Delete it, and the storage behind it, once its data is saved or not needed.",
             )
