@@ -1,5 +1,9 @@
-"""Targets and groups of fields that more than one ecosystem uses."""
+"""Targets, groups of fields and rows that more than one ecosystem uses."""
 
+import functools
+
+from pilotage.catalogue.kind import KnownKind
+from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.relation import (
     ByName,
     ByReference,
@@ -44,6 +48,9 @@ _RUNTIME_CLASS = ByName((TargetKind("node.k8s.io", "RuntimeClass", namespaced=Fa
 
 TEMPLATE_LABELS = "spec.template.metadata.labels"
 """Path of the labels of the pods, in nearly all workloads."""
+
+workload = functools.partial(KnownKind, phase=Phase.STOP, workload=True, pod_labels=TEMPLATE_LABELS)
+"""Row of a kind that runs pods of a template."""
 
 
 # A pod spec, wherever it is written down

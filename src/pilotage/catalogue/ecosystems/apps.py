@@ -7,8 +7,8 @@ from pilotage.catalogue.shared import (
     A_POD_BY_LABELS,
     A_SERVICE,
     ANYTHING,
-    TEMPLATE_LABELS,
     VOLUME_CLAIM,
+    workload,
     workload_fields,
 )
 from pilotage.kube import GroupKind
@@ -16,70 +16,45 @@ from pilotage.kube import GroupKind
 _POD = GroupKind("", "Pod")
 _REPLICA_SET = GroupKind("apps", "ReplicaSet")
 _CONTROLLER_REVISION = GroupKind("apps", "ControllerRevision")
+_TEMPLATE = workload_fields("spec.template.spec")
 
 ECOSYSTEM = Ecosystem(
     "Workloads",
     (
-        KnownKind(
+        workload(
             "apps",
             "Deployment",
             short_names=("deploy",),
-            relations=workload_fields("spec.template.spec"),
-            phase=Phase.STOP,
-            workload=True,
-            pod_labels=TEMPLATE_LABELS,
+            relations=_TEMPLATE,
             makes=(_REPLICA_SET,),
             serves=True,
             scaled=True,
         ),
-        KnownKind(
+        workload(
             "apps",
             "StatefulSet",
             short_names=("sts",),
             relations=(
-                *workload_fields("spec.template.spec"),
+                *_TEMPLATE,
                 needs("spec.serviceName", A_SERVICE),
                 claims("spec.volumeClaimTemplates[].metadata.name", ByName((VOLUME_CLAIM,), form=NameForm.NUMBERED)),
             ),
-            phase=Phase.STOP,
-            workload=True,
-            pod_labels=TEMPLATE_LABELS,
             makes=(_POD, GroupKind("", "PersistentVolumeClaim"), _CONTROLLER_REVISION),
             serves=True,
             scaled=True,
         ),
-        KnownKind(
+        workload(
             "apps",
             "DaemonSet",
             short_names=("ds",),
-            relations=workload_fields("spec.template.spec"),
-            phase=Phase.STOP,
-            workload=True,
-            pod_labels=TEMPLATE_LABELS,
+            relations=_TEMPLATE,
             makes=(_POD, _CONTROLLER_REVISION),
             serves=True,
         ),
-        KnownKind(
-            "apps",
-            "ReplicaSet",
-            short_names=("rs",),
-            relations=workload_fields("spec.template.spec"),
-            needs_body=False,
-            phase=Phase.STOP,
-            workload=True,
-            pod_labels=TEMPLATE_LABELS,
-            makes=(_POD,),
-            scaled=True,
+        workload(
+            "apps", "ReplicaSet", short_names=("rs",), relations=_TEMPLATE, needs_body=False, makes=(_POD,), scaled=True
         ),
-        KnownKind(
-            "batch",
-            "Job",
-            relations=workload_fields("spec.template.spec"),
-            phase=Phase.STOP,
-            workload=True,
-            pod_labels=TEMPLATE_LABELS,
-            makes=(_POD,),
-        ),
+        workload("batch", "Job", relations=_TEMPLATE, makes=(_POD,)),
         KnownKind(
             "batch",
             "CronJob",

@@ -1,9 +1,10 @@
 """Argo: the Services and routes that a rollout steers, its analyses and experiments; finalizers of CD and Workflows."""
 
+import functools
+
 from pilotage.catalogue.kind import Ecosystem, KnownFinalizer, KnownKind
-from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.relation import ByName, RelationField, TargetKind, When, mounts, needs, targets
-from pilotage.catalogue.shared import A_SECRET, A_SERVICE, ANYTHING, INGRESS, SERVICE, TEMPLATE_LABELS, pod_fields
+from pilotage.catalogue.shared import A_SECRET, A_SERVICE, ANYTHING, INGRESS, SERVICE, pod_fields, workload
 
 _GROUP = "argoproj.io"
 _CANARY = "spec.strategy.canary"
@@ -51,6 +52,13 @@ _ANALYSES = (
     f"{_BLUE_GREEN}.postPromotionAnalysis.templates[]",
 )
 _ARGUMENT = mounts("spec.args[].valueFrom.secretKeyRef", A_SECRET)
+_by_argo_cd = functools.partial(
+    KnownFinalizer,
+    who="Argo CD application controller",
+    workloads=("argocd-application-controller", "*-application-controller"),
+    namespaces=("argocd", "openshift-gitops"),
+    labels=(("app.kubernetes.io/name", "argocd-application-controller"),),
+)
 
 
 def _analysis(field: str) -> tuple[RelationField, RelationField]:
@@ -65,7 +73,7 @@ def _analysis(field: str) -> tuple[RelationField, RelationField]:
 ECOSYSTEM = Ecosystem(
     "Argo",
     (
-        KnownKind(
+        workload(
             _GROUP,
             "Rollout",
             relations=(
@@ -75,9 +83,6 @@ ECOSYSTEM = Ecosystem(
                 *(row for field in _ANALYSES for row in _analysis(field)),
                 *pod_fields("spec.template.spec"),
             ),
-            phase=Phase.STOP,
-            workload=True,
-            pod_labels=TEMPLATE_LABELS,
             serves=True,
             scaled=True,
         ),
@@ -95,23 +100,15 @@ ECOSYSTEM = Ecosystem(
         KnownKind(_GROUP, "AnalysisRun", relations=(_ARGUMENT,)),
     ),
     (
-        KnownFinalizer(
+        _by_argo_cd(
             ("resources-finalizer.argocd.argoproj.io", "resources-finalizer.argocd.argoproj.io/*"),
-            "Argo CD application controller",
-            "deletes everything that the Application deployed",
-            "everything that the Application deployed: it stays, and nobody manages it.",
-            ("argocd-application-controller", "*-application-controller"),
-            ("argocd", "openshift-gitops"),
-            (("app.kubernetes.io/name", "argocd-application-controller"),),
+            does="deletes everything that the Application deployed",
+            leaks="everything that the Application deployed: it stays, and nobody manages it.",
         ),
-        KnownFinalizer(
+        _by_argo_cd(
             ("post-delete-finalizer.argocd.argoproj.io*", "pre-delete-finalizer.argocd.argoproj.io*"),
-            "Argo CD application controller",
-            "runs the Application's delete hooks",
-            "whatever the Application's delete hooks would have cleaned up.",
-            ("argocd-application-controller", "*-application-controller"),
-            ("argocd", "openshift-gitops"),
-            (("app.kubernetes.io/name", "argocd-application-controller"),),
+            does="runs the Application's delete hooks",
+            leaks="whatever the Application's delete hooks would have cleaned up.",
         ),
         KnownFinalizer(
             ("workflows.argoproj.io/*",),

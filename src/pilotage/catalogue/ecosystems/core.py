@@ -23,9 +23,9 @@ from pilotage.catalogue.shared import (
     A_VOLUME,
     POD,
     STORAGE_CLASS,
-    TEMPLATE_LABELS,
     VOLUME_CLAIM,
     container_fields,
+    workload,
     workload_fields,
 )
 from pilotage.kube import GroupKind
@@ -38,6 +38,7 @@ _CSI_SECRETS = (
     "nodePublishSecretRef",
     "nodeStageSecretRef",
 )
+_TEMPLATE = workload_fields("spec.template.spec")
 
 ECOSYSTEM = Ecosystem(
     "Core",
@@ -56,16 +57,7 @@ ECOSYSTEM = Ecosystem(
             workload=True,
             serves=True,
         ),
-        KnownKind(
-            "",
-            "ReplicationController",
-            short_names=("rc",),
-            relations=workload_fields("spec.template.spec"),
-            phase=Phase.STOP,
-            workload=True,
-            pod_labels=TEMPLATE_LABELS,
-            makes=(GroupKind("", "Pod"),),
-        ),
+        workload("", "ReplicationController", short_names=("rc",), relations=_TEMPLATE, makes=(GroupKind("", "Pod"),)),
         KnownKind("", "PodTemplate", relations=workload_fields("template.spec")),
         KnownKind(
             "",

@@ -4,6 +4,8 @@ Composite resources, claims and managed resources are kinds that users and provi
 discovery category; only those are read in full, and only where they are served.
 """
 
+import functools
+
 from pilotage.catalogue.kind import Ecosystem, KnownFinalizer, KnownKind
 from pilotage.catalogue.relation import OWN_GROUP, ByName, ByReference, TargetKind, claims, needs, protects, targets
 from pilotage.catalogue.shared import A_SECRET_ANYWHERE, ANYTHING, usage_fields
@@ -15,6 +17,21 @@ _COMPOSITION = ByName((TargetKind(_EXTENSIONS, "Composition", namespaced=False),
 _COMPOSED = ByReference(namespace="namespace")
 _PROVIDER_CONFIG = ByReference(group="", default=TargetKind(OWN_GROUP, "ProviderConfig", namespaced=False))
 _RUNTIME = ByName((TargetKind(_PACKAGES, "DeploymentRuntimeConfig", namespaced=False),))
+_SYSTEM = ("crossplane-system", "upbound-system")
+_by_crossplane = functools.partial(
+    KnownFinalizer,
+    who="Crossplane",
+    workloads=("crossplane",),
+    namespaces=_SYSTEM,
+    labels=(("app", "crossplane"),),
+    leases=("crossplane-leader-election-core",),
+)
+_by_provider = functools.partial(
+    KnownFinalizer,
+    who="Crossplane provider",
+    workloads=("provider-*", "upbound-provider-*", "crossplane-provider-*", "crossplane-contrib-provider-*"),
+    namespaces=_SYSTEM,
+)
 
 ECOSYSTEM = Ecosystem(
     "Crossplane",
@@ -63,56 +80,35 @@ ECOSYSTEM = Ecosystem(
         ),
     ),
     (
-        KnownFinalizer(
+        _by_provider(
             ("finalizer.managedresource.crossplane.io",),
-            "Crossplane provider",
-            "deletes the external resource",
-            "the external resource: it stays with its provider, and is paid for.",
-            ("provider-*", "upbound-provider-*", "crossplane-provider-*", "crossplane-contrib-provider-*"),
-            ("crossplane-system", "upbound-system"),
+            does="deletes the external resource",
+            leaks="the external resource: it stays with its provider, and is paid for.",
         ),
-        KnownFinalizer(
+        _by_provider(
             ("in-use.crossplane.io",),
-            "Crossplane provider",
-            "waits until no managed resource uses the configuration",
-            "managed resources without the credentials to delete what they stand for.",
-            ("provider-*", "upbound-provider-*", "crossplane-provider-*", "crossplane-contrib-provider-*"),
-            ("crossplane-system", "upbound-system"),
+            does="waits until no managed resource uses the configuration",
+            leaks="managed resources without the credentials to delete what they stand for.",
         ),
-        KnownFinalizer(
+        _by_crossplane(
             (
                 "composite.apiextensions.crossplane.io",
                 "defined.apiextensions.crossplane.io",
                 "offered.apiextensions.crossplane.io",
                 "finalizer.apiextensions.crossplane.io",
             ),
-            "Crossplane",
-            "deletes what the object is composed of and waits until that is gone",
-            "composed resources, and with them what they stand for outside the cluster.",
-            ("crossplane",),
-            ("crossplane-system", "upbound-system"),
-            (("app", "crossplane"),),
-            ("crossplane-leader-election-core",),
+            does="deletes what the object is composed of and waits until that is gone",
+            leaks="composed resources, and with them what they stand for outside the cluster.",
         ),
-        KnownFinalizer(
+        _by_crossplane(
             ("usage.apiextensions.crossplane.io",),
-            "Crossplane",
-            "waits until the resource that uses is gone, and takes its mark off the one that is used",
-            "the mark on the resource that is used; a delete that was refused is not replayed.",
-            ("crossplane",),
-            ("crossplane-system", "upbound-system"),
-            (("app", "crossplane"),),
-            ("crossplane-leader-election-core",),
+            does="waits until the resource that uses is gone, and takes its mark off the one that is used",
+            leaks="the mark on the resource that is used; a delete that was refused is not replayed.",
         ),
-        KnownFinalizer(
+        _by_crossplane(
             ("*.pkg.crossplane.io", "*.ops.crossplane.io"),
-            "Crossplane",
-            "uninstalls what the package brought",
-            "what the package installed: definitions, controllers and their permissions.",
-            ("crossplane",),
-            ("crossplane-system", "upbound-system"),
-            (("app", "crossplane"),),
-            ("crossplane-leader-election-core",),
+            does="uninstalls what the package brought",
+            leaks="what the package installed: definitions, controllers and their permissions.",
         ),
     ),
 )
