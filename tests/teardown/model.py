@@ -9,9 +9,10 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from pilotage.catalogue.names import FOREGROUND
 from pilotage.kube import Propagation
 from pilotage.kube.wire import format_time
-from pilotage.teardown.engine.decide import FOREGROUND, decide
+from pilotage.teardown.engine.decide import decide
 from pilotage.teardown.engine.decision import Act, Action, Decision, Observation
 from pilotage.teardown.planning.ledger import HOLD, Ledger
 from pilotage.teardown.snapshot.world import Item, State

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from pilotage.catalogue.names import FOREGROUND, ORPHAN
 from pilotage.catalogue.phase import Phase
 from pilotage.kube.errors import ErrorClass
 from pilotage.kube.wire import format_time
-from pilotage.teardown.engine.decide import FOREGROUND, ORPHAN, decide
+from pilotage.teardown.engine.decide import decide
 from pilotage.teardown.engine.decision import Act, Action, Cause, Decision, Observation, Refusal, Wait, Withheld
 from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry, Ledger
 from pilotage.teardown.snapshot.world import State

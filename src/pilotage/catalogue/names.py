@@ -1,4 +1,4 @@
-"""Kinds that code treats in a way of their own, by name."""
+"""Kinds, labels and finalizers that code treats in a way of their own, by name."""
 
 from pilotage.kube import GroupKind
 
@@ -12,3 +12,17 @@ SERVICE_ACCOUNT = GroupKind("", "ServiceAccount")
 SLICE = GroupKind("discovery.k8s.io", "EndpointSlice")
 VOLUME = GroupKind("", "PersistentVolume")
 VOLUME_CLAIM = GroupKind("", "PersistentVolumeClaim")
+WEBHOOKS = tuple(
+    GroupKind("admissionregistration.k8s.io", kind)
+    for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+)
+
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+LOAD_BALANCER = "service.kubernetes.io/load-balancer-cleanup"
+
+IN_USE = "crossplane.io/in-use"
+JOB_NAMES = ("batch.kubernetes.io/job-name", "job-name")
+JOB_UIDS = ("batch.kubernetes.io/controller-uid", "controller-uid")
+SERVICE_NAME = "kubernetes.io/service-name"
+"""Label of an EndpointSlice with the name of its Service."""

@@ -15,7 +15,7 @@ from pilotage.cli.output.text import note, paint, say
 from pilotage.teardown.diagnosis.leaks import Leak, find_leaks, left_over
 from pilotage.teardown.engine.receipt import Receipt, load
 from pilotage.teardown.session import Session
-from pilotage.teardown.session.reading import check_namespace, namespace_of, read_world
+from pilotage.teardown.session.reading import check_namespace, read_world
 from pilotage.teardown.session.relation_files import related_graph
 from pilotage.teardown.snapshot.dump import load_dump
 from pilotage.teardown.snapshot.resolve import until_resolved
@@ -84,7 +84,7 @@ async def leaks(
 
 def _from_dump(files: tuple[Path | Literal["-"], ...], namespace: str, receipt: Receipt | None) -> _Found:
     world = load_dump(files)
-    if namespace and not any(namespace in (item.meta.namespace, namespace_of(item)) for item in world):
+    if namespace and not any(namespace in (item.meta.namespace, item.home) for item in world):
         raise BadTarget(f"The dump has nothing in namespace {namespace}. Leave out -n to read all of it.")
     return _of_receipt(world, receipt) if receipt else _of_world(world, namespace)
 

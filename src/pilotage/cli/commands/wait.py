@@ -18,7 +18,7 @@ from pilotage.teardown.diagnosis.why.render import render
 from pilotage.teardown.engine.waiting import ProvenGone, wait_gone
 from pilotage.teardown.planning.targets import resolve
 from pilotage.teardown.session import Session
-from pilotage.teardown.session.reading import namespace_of, read_world
+from pilotage.teardown.session.reading import read_world
 from pilotage.teardown.session.relation_files import related_graph
 from pilotage.teardown.snapshot.resolve import until_resolved
 from pilotage.teardown.snapshot.world import Item, World
@@ -94,7 +94,7 @@ async def _tell(session: Session, pending: dict[str, Item]) -> None:
 
 
 async def _explain(session: Session, items: list[Item]) -> list[Explanation]:
-    world = await read_world(session, [namespace_of(item) for item in items], FOR_FINALIZERS)
+    world = await read_world(session, [item.home for item in items], FOR_FINALIZERS)
 
     def think(world: World) -> list[Explanation]:
         graph = related_graph(world)

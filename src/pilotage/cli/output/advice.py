@@ -1,4 +1,4 @@
-"""What to do about a request that is not carried out as it stands, in the options of the command line."""
+"""Advice on a request that is not carried out as it stands, in the options of the command line."""
 
 from pilotage.catalogue.kind import Keep
 from pilotage.teardown.session.request import RequestProblem

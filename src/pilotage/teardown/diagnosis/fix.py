@@ -10,19 +10,18 @@ import enum
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pilotage.catalogue.names import FOREGROUND
 from pilotage.kube import Client, Object
 from pilotage.kube.errors import Absent, ApiError, Conflict, Forbidden, Foreign, Throttled, Unavailable, Uncertain
 from pilotage.kube.options import Propagation
 from pilotage.kube.patches import without_finalizer
 from pilotage.teardown.diagnosis.remedies import REDRIVE_FOREGROUND, REPLAY_DELETE, STRIP_FINALIZER, Remedy, place
 from pilotage.teardown.diagnosis.why.families.pods import FORCE_DELETE_POD
-from pilotage.teardown.diagnosis.why.model import Explanation, StuckCause
+from pilotage.teardown.diagnosis.why.model import Explanation, all_causes
 from pilotage.teardown.snapshot.world import Item, World
 
 CODES = (REPLAY_DELETE, REDRIVE_FOREGROUND, FORCE_DELETE_POD, STRIP_FINALIZER)
 """Proposals for an explanation, from the least destructive up."""
-
-_FOREGROUND = "foregroundDeletion"
 
 
 class FixRefused(Exception):
@@ -123,19 +122,17 @@ def _word(item: Item) -> str:
 
 
 def _offers(explanation: Explanation, code: str) -> Iterator[tuple[Remedy, Item]]:
-    for remedy in _remedies(explanation.causes):
+    for remedy in _remedies(explanation):
         if remedy.code == code and isinstance(remedy.subject, Item):
             yield remedy, remedy.subject
 
 
-def _remedies(causes: tuple[StuckCause, ...]) -> Iterator[Remedy]:
-    for cause in causes:
-        yield from cause.remedies
-        yield from _remedies(cause.because)
+def _remedies(explanation: Explanation) -> Iterator[Remedy]:
+    return (remedy for cause in all_causes(explanation.causes) for remedy in cause.remedies)
 
 
 def _instead(explanation: Explanation) -> str:
-    codes = {remedy.code for remedy in _remedies(explanation.causes)} & set(CODES)
+    codes = {remedy.code for remedy in _remedies(explanation)} & set(CODES)
     if not codes:
         return "Do one of the other remedies by hand, if there is any."
     return f"What can be done here: {', '.join(code for code in CODES if code in codes)}."
@@ -162,7 +159,7 @@ def _checked(proposal: Proposal) -> Proposal:
         raise FixRefused(f"{item} is not being deleted.", f"Delete it first: pilotage delete {place(item)}")
     if code == STRIP_FINALIZER and proposal.finalizer not in item.meta.finalizers:
         raise FixRefused(f"{item} does not have the finalizer {proposal.finalizer}.", again)
-    if code == REDRIVE_FOREGROUND and _FOREGROUND not in item.meta.finalizers:
+    if code == REDRIVE_FOREGROUND and FOREGROUND not in item.meta.finalizers:
         raise FixRefused(f"{item} is not in a foreground deletion.", again)
     if code == FORCE_DELETE_POD and item.group_kind != ("", "Pod"):
         raise FixRefused(f"{item} is not a pod.", again)

@@ -82,7 +82,7 @@ class _Builder:
         self._alike_max, self._left = alike_max, nodes_max
         self._asked = 0
         self._shown: set[str] = set()
-        self._home = root.meta.name if root.group_kind == ("", "Namespace") else root.meta.namespace
+        self._home = root.home
 
     def build(self) -> Node:
         root = self._node(self._root.name, self._root)

@@ -18,6 +18,7 @@ import datetime as dt
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
+from pilotage.catalogue.names import FOREGROUND, ORPHAN
 from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.registry import known
 from pilotage.kube.errors import ErrorClass
@@ -26,8 +27,6 @@ from pilotage.teardown.engine.decision import Act, Action, Cause, Decision, Obse
 from pilotage.teardown.planning.ledger import HOLD, Disposition, Entry, Ledger, LedgerIndex
 from pilotage.teardown.snapshot.world import State
 
-FOREGROUND = "foregroundDeletion"
-ORPHAN = "orphan"
 BUSY_PATIENCE = 12
 """Grace factor for a garbage collector that is making progress."""
 READ_AGAIN = dt.timedelta(seconds=2)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from pilotage.api.names import LABEL_ENDPOINT_UID
 from pilotage.catalogue.kind import Keep
-from pilotage.catalogue.names import DEFINITION, NAMESPACE, SERVICE, VOLUME, VOLUME_CLAIM
+from pilotage.catalogue.names import DEFINITION, NAMESPACE, SERVICE, SERVICE_NAME, VOLUME, VOLUME_CLAIM
 from pilotage.catalogue.registry import known
 from pilotage.catalogue.relation import Relation
 from pilotage.teardown.planning.arguments import TargetError
@@ -13,7 +13,6 @@ from pilotage.teardown.snapshot.fields import text, texts
 from pilotage.teardown.snapshot.graph import Edge, Edges
 from pilotage.teardown.snapshot.world import Item, Name, World
 
-SERVICE_NAME = "kubernetes.io/service-name"
 _OWNED = "owned by "
 _NAMED = "named"
 

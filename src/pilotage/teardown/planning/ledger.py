@@ -51,6 +51,8 @@ def kept_by_spec(words: Iterable[str]) -> frozenset[Keep]:
 
 HOLD = TEARDOWN_FINALIZER
 """Our finalizer on an owner whose parts go in order. Its parts go first, then this, then the owner."""
+UNDER_WAY_SECONDS = 900
+"""A teardown may be under way for so long, which is more than the time it is given by default."""
 
 
 class Disposition(enum.StrEnum):

@@ -68,7 +68,7 @@ class Finder:
             if kind.namespaced and not namespace:
                 continue  # a namespaced object, named from outside of all namespaces: nobody can say which
             name = self._name(source, kind, namespace, value)
-            item = self._world.at(name)
+            item = self._world.find(*name)
             if item is not None:
                 return [(name, item)]
             first = first or name
@@ -133,7 +133,7 @@ class Finder:
         if namespaced and not namespace:
             return []
         meant = Name(kind.group, kind.kind, namespace if namespaced else "", name)
-        return [(meant, self._world.at(meant))]
+        return [(meant, self._world.find(*meant))]
 
     def _namespaced(self, kind: GroupKind, default: TargetKind | None) -> bool | None:
         reading = self._world.kinds.get(kind)

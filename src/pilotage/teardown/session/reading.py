@@ -47,7 +47,7 @@ async def _read_named(
         world = await reading
     finally:
         reading.cancel()
-    namespaces = [namespace_of(item) for item in found]
+    namespaces = [item.home for item in found]
     if any(namespaces) and _is_forbidden(world):
         world = await read_world(session, namespaces, full, everywhere=False)
     for item in found:
@@ -161,11 +161,6 @@ def check_namespace(world: World, name: str) -> None:
 
     if world.find("", "Namespace", "", name) is None and not world.problem("", "Namespace"):
         raise TargetError(f"There is no namespace {name}. `kubectl get namespaces` lists those there are.")
-
-
-def namespace_of(item: Item) -> str:
-    """The namespace that an object is in, or is."""
-    return item.meta.name if item.group_kind == ("", "Namespace") else item.meta.namespace
 
 
 def _is_forbidden(world: World) -> bool:

@@ -11,7 +11,7 @@ question to it stays open, and the code says what it could not see.
 
 import datetime as dt
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -89,6 +89,11 @@ class Item:
     def ref(self) -> ObjectRef:
         """Kind, namespace, name and uid."""
         return self.object.ref._replace(api_version=self.resource.api_version, kind=self.resource.kind)
+
+    @property
+    def home(self) -> str:
+        """The namespace that it is in, or is."""
+        return self.meta.name if self.group_kind == ("", "Namespace") else self.meta.namespace
 
     @property
     def terminating(self) -> bool:
@@ -196,10 +201,6 @@ class World:
         """The object of this name, whatever its uid, if it was seen."""
         return self._by_name.get(Name(group, kind, namespace, name))
 
-    def at(self, name: Name) -> Item | None:
-        """The object of this name, whatever its uid, if it was seen."""
-        return self._by_name.get(name)
-
     def of(self, group: str, kind: str, namespace: str | None = None) -> list[Item]:
         """All objects of a kind that were seen, of one namespace or of all."""
         items = self._by_kind.get(GroupKind(group, kind), {}).values()
@@ -219,6 +220,23 @@ class World:
                 for owner_uid in {owner.uid for owner in item.meta.owner_references}:
                     self._children.setdefault(owner_uid, []).append(item)
         return self._children.get(uid, [])
+
+    def descendants(self, item: Item) -> Iterator[Item]:
+        """Objects below an object, by ownership, each once."""
+        seen = {item.uid}
+        open_ = [item]
+        while open_:
+            for child in self.children(open_.pop().uid):
+                if child.uid not in seen:
+                    seen.add(child.uid)
+                    open_.append(child)
+                    yield child
+
+    def unread(self, namespaced: Container[bool] = (True, False)) -> list[str]:
+        """Kinds of these scopes and API groups that could not be read, each with why."""
+        kinds = ((kind, each) for kind, each in self.kinds.items() if each.resource.namespaced in namespaced)
+        found = [f"{kind}: {reading.problem}" for kind, reading in kinds if reading.problem]
+        return found + [f"{group}: {why}" for group, why in self.unreadable_groups.items()]
 
     def problem(self, group: str, kind: str, namespace: str = "") -> str:
         """Why the objects of a kind (in a namespace) are not known; empty where they were read."""

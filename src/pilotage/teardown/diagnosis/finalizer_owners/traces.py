@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from pilotage.catalogue.names import WEBHOOKS
 from pilotage.teardown.snapshot.fields import entries, mapping, seconds_since, span, text, texts
 from pilotage.teardown.snapshot.world import Item, World
 
@@ -83,8 +84,8 @@ def definitions_of(world: World, item: Item, domain: str) -> Iterator[Item]:
 
 def services_for(world: World, group: str) -> Iterator[tuple[Item, Item]]:
     """The webhook configurations with rules for an API group, and the Services that answer them."""
-    for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"):
-        for configuration in world.of("admissionregistration.k8s.io", kind):
+    for kind in WEBHOOKS:
+        for configuration in world.of(*kind):
             for webhook in entries(configuration.read(), "webhooks"):
                 groups = [each for rule in entries(webhook, "rules") for each in texts(rule, "apiGroups")]
                 if group in groups:

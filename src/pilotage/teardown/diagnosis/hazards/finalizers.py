@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from pilotage.catalogue.names import LOAD_BALANCER
 from pilotage.catalogue.registry import find_finalizer, workloads
 from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner, FinalizerOwners, Liveness
@@ -9,8 +10,6 @@ from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Hazard
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.planning.ledger import HOLD
 from pilotage.teardown.snapshot.world import Item, World
-
-LOAD_BALANCER = "service.kubernetes.io/load-balancer-cleanup"
 
 
 def hazards(outlook: Outlook) -> Iterator[Hazard]:

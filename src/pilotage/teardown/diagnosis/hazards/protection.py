@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 
 from pilotage.api.names import GROUP
-from pilotage.catalogue.names import POD, VOLUME_CLAIM
+from pilotage.catalogue.names import IN_USE, POD, VOLUME_CLAIM
 from pilotage.catalogue.registry import known
 from pilotage.catalogue.relation import Relation
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.snapshot.world import Item
 
-IN_USE = "crossplane.io/in-use"
 _USAGES = ("Usage", "ClusterUsage")
 
 
@@ -71,7 +70,8 @@ def _claim(outlook: Outlook, claim: Item) -> Iterator[Hazard]:
         source = edge.source
         if edge.relation is not Relation.MOUNTS or outlook.goes(source):
             continue
-        pods = [source] if source.group_kind == POD else _pods_of(outlook, source)
+        below = (source, *outlook.world.descendants(source))
+        pods = [each for each in below if each.group_kind == POD and not outlook.goes(each)]
         if pods:
             yield Hazard(
                 HazardCode.CLAIM_IN_USE,
@@ -82,17 +82,3 @@ def _claim(outlook: Outlook, claim: Item) -> Iterator[Hazard]:
                 f"Take {place(source)} down as well, or keep the claim.",
                 (f"{source} mounts it ({edge.field})",),
             )
-
-
-def _pods_of(outlook: Outlook, workload: Item) -> list[Item]:
-    """The pods below a workload that stay."""
-    found, open_, seen = [], [workload], {workload.uid}
-    while open_:
-        for child in outlook.world.children(open_.pop().uid):
-            if child.uid in seen:
-                continue
-            seen.add(child.uid)
-            if child.group_kind == POD and not outlook.goes(child):
-                found.append(child)
-            open_.append(child)
-    return found

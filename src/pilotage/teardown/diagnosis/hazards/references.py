@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pilotage.catalogue.names import VOLUME_CLAIM
+from pilotage.catalogue.names import VOLUME_CLAIM, WEBHOOKS
 from pilotage.catalogue.reading import reaching
 from pilotage.catalogue.relation import Relation
 from pilotage.kube import GroupKind
@@ -13,7 +13,6 @@ from pilotage.teardown.snapshot.graph import Edge
 from pilotage.teardown.snapshot.world import Item, Name
 
 _SLICES = frozenset({GroupKind("discovery.k8s.io", "EndpointSlice"), GroupKind("", "Endpoints")})
-_WEBHOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _BROKEN_WITH = {"HTTPRoute": "500", "GRPCRoute": "an error"}
 _TO_ELSEWHERE = (Relation.ROUTES_TO, Relation.TARGETS, Relation.SCALES, Relation.MOUNTS)
 
@@ -54,7 +53,7 @@ def _dangles(outlook: Outlook, edge: Edge, target: Item) -> Iterator[Hazard]:
     elif edge.relation is Relation.SCALES:
         words = f"stays and scales {target}, which goes: it fails from then on"
         yield Hazard(HazardCode.SCALER_LOSES_TARGET, source, words, False, f"Take {place(source)} down as well.", where)
-    elif edge.relation is Relation.TARGETS and source.resource.kind in _WEBHOOKS:
+    elif edge.relation is Relation.TARGETS and source.group_kind in WEBHOOKS:
         yield _webhook(outlook, edge, target, where)
     elif edge.relation is Relation.TARGETS and source.resource.kind == "APIService":
         yield Hazard(

@@ -1,14 +1,14 @@
-"""What stays, comes back, or goes in no order: by its owners, in a cycle, kept, retained. Nothing of this blocks."""
+"""Objects that stay, come back, or go in no order: by their owners, in a cycle, kept, retained. None of it blocks."""
 
 from collections.abc import Iterator
 
+from pilotage.catalogue.names import JOB_UIDS
 from pilotage.catalogue.relation import Relation
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.snapshot.fields import text
 from pilotage.teardown.snapshot.world import Item
 
-JOB_UIDS = ("batch.kubernetes.io/controller-uid", "controller-uid")
 _NAMED = "named"
 
 

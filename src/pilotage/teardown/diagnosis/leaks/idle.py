@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pilotage.catalogue.names import DEFINITION
+from pilotage.catalogue.names import DEFINITION, WEBHOOKS
 from pilotage.catalogue.registry import guards, kinds, known
 from pilotage.catalogue.relation import BySelector, Relation
 from pilotage.kube import GroupKind, Json
@@ -12,10 +12,6 @@ from pilotage.teardown.snapshot.fields import entries, mapping, text
 from pilotage.teardown.snapshot.graph import Edge
 from pilotage.teardown.snapshot.world import Item
 
-WEBHOOKS = frozenset(
-    GroupKind("admissionregistration.k8s.io", kind)
-    for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
-)
 API_SERVICE = GroupKind("apiregistration.k8s.io", "APIService")
 
 

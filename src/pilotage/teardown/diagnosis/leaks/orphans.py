@@ -7,6 +7,7 @@ Where somebody is there who would adopt one, it is left to them.
 import re
 from collections.abc import Iterator
 
+from pilotage.catalogue.names import JOB_NAMES, JOB_UIDS
 from pilotage.catalogue.relation import Relation
 from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, LeakSurvey, Severity, delete
 from pilotage.teardown.diagnosis.remedies import place
@@ -15,8 +16,6 @@ from pilotage.teardown.snapshot.world import Item
 
 TEMPLATE_HASH = "pod-template-hash"
 REVISION_HASH = "controller-revision-hash"
-JOB_NAMES = ("batch.kubernetes.io/job-name", "job-name")
-JOB_UIDS = ("batch.kubernetes.io/controller-uid", "controller-uid")
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 CONTROLLER_MANAGER = "kube-controller-manager"
 _NUMBERED = re.compile(r".+-\d+")

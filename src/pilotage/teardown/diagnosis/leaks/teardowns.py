@@ -4,12 +4,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, LeakSurvey, Severity, delete
-from pilotage.teardown.planning.ledger import HOLD, Ledger
+from pilotage.teardown.planning.ledger import HOLD, UNDER_WAY_SECONDS, Ledger
 from pilotage.teardown.snapshot.fields import entries, mapping, seconds_since, span, text
 from pilotage.teardown.snapshot.world import Item, State, World
-
-UNDER_WAY_SECONDS = 900
-"""A teardown may be under way for so long, which is more than the time it is given by default."""
 
 
 def leaks(survey: LeakSurvey) -> Iterator[Leak]:

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 
-from pilotage.catalogue.names import SLICE
+from pilotage.catalogue.names import SERVICE_NAME, SLICE
 from pilotage.catalogue.relation import Relation
 from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, LeakSurvey, Severity, delete
 from pilotage.teardown.diagnosis.remedies import place
 from pilotage.teardown.snapshot.fields import entries, mapping, text
 from pilotage.teardown.snapshot.world import Item, Name
 
-SERVICE_NAME = "kubernetes.io/service-name"
 _MESH = "networking.istio.io"
 _WEIGHTLESS = "(weight 0)"
 

@@ -6,6 +6,7 @@ Webhooks and aggregated APIs both stand behind one.
 from collections.abc import Iterator
 from shlex import quote
 
+from pilotage.catalogue.names import SERVICE_NAME
 from pilotage.teardown.diagnosis.remedies import LOOK, REPAIR, Remedy, look_at, place
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.model import StuckCause
@@ -48,7 +49,7 @@ def has_endpoints(world: World, service: Item) -> bool | None:
         return None
     known = True
     for piece in world.of("discovery.k8s.io", "EndpointSlice", namespace):
-        if piece.meta.labels.get("kubernetes.io/service-name") != service.meta.name:
+        if piece.meta.labels.get(SERVICE_NAME) != service.meta.name:
             continue
         body = world.body(piece)
         known = known and body is not None

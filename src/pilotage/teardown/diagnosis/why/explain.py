@@ -6,6 +6,7 @@ not be read.
 
 from collections.abc import Iterable, Iterator
 
+from pilotage.catalogue.names import FOREGROUND
 from pilotage.catalogue.registry import known
 from pilotage.teardown.diagnosis.why.codes import NOTES, STAYS, UNCERTAIN
 from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS, WhyContext
@@ -37,23 +38,12 @@ def still_serving(world: World, item: Item) -> Iterator[Item]:
     if item.group_kind == ("", "Namespace"):
         below = (each for each in world if each.meta.namespace == item.meta.name)
     else:
-        below = _descendants(world, item)
+        below = world.descendants(item)
     found = 0
     for each in below:
         if known(each.group_kind).serves and not each.terminating and found < SERVING_MAX:
             found += 1
             yield each
-
-
-def _descendants(world: World, item: Item) -> Iterator[Item]:
-    seen = {item.uid}
-    open_ = [item]
-    while open_:
-        for child in world.children(open_.pop().uid):
-            if child.uid not in seen:
-                seen.add(child.uid)
-                open_.append(child)
-                yield child
 
 
 def _verdict(context: WhyContext, item: Item, causes: tuple[StuckCause, ...]) -> StuckVerdict:
@@ -87,7 +77,7 @@ def _headline(context: WhyContext, item: Item, verdict: StuckVerdict, causes: tu
     if verdict is StuckVerdict.NOT_STUCK and left > 0:
         return f"not stuck: {span(left)} of grace left"
     text = f"terminating for {span(context.deleted_seconds_ago(item))}"
-    if "foregroundDeletion" in item.meta.finalizers:
+    if FOREGROUND in item.meta.finalizers:
         text += " (foreground)"
     if verdict is StuckVerdict.NOT_STUCK:
         return f"{text}, not stuck"

@@ -1,7 +1,7 @@
 """An explanation: a tree of causes, down to those without a further cause, with evidence and remedies."""
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -47,6 +47,13 @@ def roots_of(causes: Iterable[StuckCause]) -> tuple[StuckCause, ...]:
         if not cause.because:
             found[id(cause)] = cause
     return tuple(found.values())
+
+
+def all_causes(causes: Iterable[StuckCause]) -> Iterator[StuckCause]:
+    """The causes and all below them, in the order in which they are read."""
+    for cause in causes:
+        yield cause
+        yield from all_causes(cause.because)
 
 
 class StuckVerdict(enum.StrEnum):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pilotage.kube import Json
 from pilotage.teardown.diagnosis.remedies import STRIP_FINALIZER, Remedy
 from pilotage.teardown.diagnosis.why.codes import NOTES, UNCERTAIN
-from pilotage.teardown.diagnosis.why.model import Confidence, Explanation, StuckCause, StuckVerdict
+from pilotage.teardown.diagnosis.why.model import Confidence, Explanation, StuckCause, StuckVerdict, all_causes
 from pilotage.teardown.snapshot.world import Item, Name
 
 ROOT_MARK = "← root cause"
@@ -72,7 +72,7 @@ def confidence(explanation: Explanation) -> Confidence:
 def remedies_of(explanation: Explanation) -> list[Remedy]:
     """All remedies of all causes, each once, from the least destructive up; to remove a finalizer comes last."""
     found: dict[tuple[str, str], Remedy] = {}
-    for cause in _all(explanation.causes):
+    for cause in all_causes(explanation.causes):
         for remedy in cause.remedies:
             found.setdefault((remedy.title, remedy.command), remedy)
     return sorted(found.values(), key=lambda remedy: (remedy.code == STRIP_FINALIZER, remedy.harm))
@@ -125,7 +125,7 @@ def _footer(explanation: Explanation) -> list[str]:
 def _serving(explanation: Explanation) -> str:
     pods = [item for item in explanation.still_serving if item.group_kind == ("", "Pod")]
     others = [item for item in explanation.still_serving if item.group_kind != ("", "Pod")]
-    here = _namespace(explanation.subject)
+    here = explanation.subject.home
     names = [_short(item, here) for item in others[:SERVING_NAMED_MAX]]
     if len(others) > SERVING_NAMED_MAX:
         names.append(f"{len(others) - SERVING_NAMED_MAX} more")
@@ -140,24 +140,12 @@ def _short(item: Item, namespace: str) -> str:
     return name.removesuffix(f" -n {namespace}") if namespace else name
 
 
-def _namespace(item: Item) -> str:
-    return item.meta.name if item.group_kind == ("", "Namespace") else item.meta.namespace
-
-
 def _sentence(line: str) -> str:
     line = line.strip()
     return line if line.endswith((".", "!", "?", "…")) else f"{line}."
 
 
 # Walks
-
-
-def _all(causes: tuple[StuckCause, ...]) -> Iterator[StuckCause]:
-    open_ = list(reversed(causes))
-    while open_:
-        cause = open_.pop()
-        open_ += reversed(cause.because)
-        yield cause
 
 
 def _chains(explanation: Explanation) -> Iterator[tuple[StuckCause, Confidence]]:

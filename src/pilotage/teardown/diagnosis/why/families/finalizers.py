@@ -19,13 +19,10 @@ from pilotage.teardown.diagnosis.why.controllers import (
     restart,
 )
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
-from pilotage.teardown.planning.ledger import HOLD
+from pilotage.teardown.planning.ledger import HOLD, UNDER_WAY_SECONDS
 from pilotage.teardown.snapshot.fields import span
 from pilotage.teardown.snapshot.questions import MayThey
 from pilotage.teardown.snapshot.world import Item
-
-UNDER_WAY_SECONDS = 900
-"""A `pilotage delete` may be at work for so long: more than the time it has by default."""
 
 
 def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:

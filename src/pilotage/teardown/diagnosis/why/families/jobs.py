@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from pilotage.catalogue.names import JOB_NAMES, JOB_UIDS
 from pilotage.teardown.diagnosis.remedies import DELETE, Remedy, delete_by_hand, place, strip_finalizer
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.context import WhyContext
@@ -10,8 +11,6 @@ from pilotage.teardown.snapshot.fields import few
 from pilotage.teardown.snapshot.world import Item
 
 TRACKING = "batch.kubernetes.io/job-tracking"
-JOB_NAMES = ("batch.kubernetes.io/job-name", "job-name")
-JOB_UIDS = ("batch.kubernetes.io/controller-uid", "controller-uid")
 
 
 def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:

@@ -238,12 +238,7 @@ def _stopping(found: tuple[StuckCause, ...]) -> tuple[StuckCause, ...]:
 
 def _unread(context: WhyContext) -> list[str]:
     """The kinds that could have objects in it, and could not be read."""
-    unread = [
-        f"{kind}: {reading.problem}"
-        for kind, reading in context.world.kinds.items()
-        if reading.problem and reading.resource.namespaced
-    ]
-    unread += [f"{group}: {why}" for group, why in context.world.unreadable_groups.items()]
+    unread = context.world.unread([True])
     if not context.world.live:
         unread.append("kinds that are not in the dump")
     for each in unread:

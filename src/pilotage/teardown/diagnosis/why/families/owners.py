@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from pilotage.catalogue.names import FOREGROUND, ORPHAN
 from pilotage.kube import OwnerReference
 from pilotage.teardown.diagnosis.remedies import (
     DELETE,
@@ -19,8 +20,6 @@ from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.snapshot.fields import span
 from pilotage.teardown.snapshot.world import Item, Name, World
 
-FOREGROUND = "foregroundDeletion"
-ORPHAN = "orphan"
 CIRCLE_MAX = 100
 
 
@@ -261,11 +260,7 @@ def _kept(world: World, item: Item) -> bool:
 
 def _unread_kinds(context: WhyContext, item: Item) -> list[str]:
     """The kinds that could hold something it owns, and could not be read."""
-    found = []
-    for kind, reading in context.world.kinds.items():
-        if reading.problem and (reading.resource.namespaced or not item.meta.namespace):
-            found.append(f"{kind}: {reading.problem}")
-    found += [f"{group}: {why}" for group, why in context.world.unreadable_groups.items()]
+    found = context.world.unread([True, not item.meta.namespace])
     for each in found:
         context.unread(each)
     return found

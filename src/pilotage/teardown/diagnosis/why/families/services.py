@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from pilotage.catalogue.names import LOAD_BALANCER, SERVICE_NAME
 from pilotage.kube import Json
 from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner, Liveness
 from pilotage.teardown.diagnosis.remedies import Remedy, delete_by_hand, look_at, strip_finalizer
@@ -12,8 +13,6 @@ from pilotage.teardown.snapshot.fields import counted, entries, text
 from pilotage.teardown.snapshot.questions import EventsAbout
 from pilotage.teardown.snapshot.world import Item
 
-LOAD_BALANCER = "service.kubernetes.io/load-balancer-cleanup"
-SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 _CONTROLLER = "endpointslice-controller.k8s.io"
 

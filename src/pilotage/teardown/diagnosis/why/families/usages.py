@@ -9,6 +9,7 @@ from shlex import quote
 from typing import NamedTuple
 
 from pilotage.api.names import GROUP
+from pilotage.catalogue.names import IN_USE
 from pilotage.kube import GroupKind, Json
 from pilotage.teardown.diagnosis.remedies import REPAIR, UNGUARD, Remedy, delete_by_hand, strip_finalizer
 from pilotage.teardown.diagnosis.why import admission
@@ -29,7 +30,6 @@ KINDS = (
     (GROUP, "ClusterUsage"),
 )
 FINALIZER = "usage.apiextensions.crossplane.io"
-IN_USE = "crossplane.io/in-use"
 ATTEMPT = "usage.crossplane.io/deletion-attempt-with-policy"
 COMPOSED = "crossplane.io/composite"
 

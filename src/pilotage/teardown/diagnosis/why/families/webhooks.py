@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from shlex import quote
 
+from pilotage.catalogue.names import FOREGROUND, ORPHAN
 from pilotage.kube.errors import ErrorClass
 from pilotage.teardown.diagnosis.remedies import EDIT, LOOK, REPAIR, UNGUARD, Remedy, look_at, place, replay_delete
 from pilotage.teardown.diagnosis.why import admission
@@ -21,7 +22,7 @@ from pilotage.teardown.snapshot.questions import Answer, DryRunDelete, DryRunUpd
 from pilotage.teardown.snapshot.world import Item, Name, World
 
 # The garbage collector's own: what removes them is not a controller that anybody could bring back.
-_COLLECTOR = ("foregroundDeletion", "orphan")
+_COLLECTOR = (FOREGROUND, ORPHAN)
 
 _FAILED = re.compile(r'failed calling webhook "([^"]+)"(?:: failed to call webhook)?: ?(.*)', re.DOTALL)
 _DENIED = re.compile(r'admission webhook "([^"]+)" denied the request(?:: (.*))?', re.DOTALL)
