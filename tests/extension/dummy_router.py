@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pilotage.kube import Resource
+from pilotage.teardown.snapshot.fields import dig, entries
 from pilotage.traffic.contract import Backend, Programming, RouteStatus
-from pilotage.traffic.routers.base import Router, RouteRequest, at, entries, references
+from pilotage.traffic.routers.base import Router, RouteRequest, references
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -34,7 +35,7 @@ class DummyRouter(Router):
 
     def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:
         """Accepted as soon as the dummy has seen the generation (`Router.status`)."""
-        if at(obj, "status", "seen") != at(obj, "metadata", "generation"):
+        if dig(obj, "status", "seen") != dig(obj, "metadata", "generation"):
             return RouteStatus(Programming.PENDING, text="the dummy has not accepted it yet")
         return RouteStatus(Programming.ACCEPTED, text="accepted by the dummy")
 

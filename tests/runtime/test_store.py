@@ -5,8 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotage.kube import ObjectKey
-from pilotage.runtime.store import Store, by_namespace, by_owner
+from pilotage.runtime.store import Store
 from tests.runtime.objects import thing
+
+
+def by_namespace(obj):
+    return (obj.meta.namespace,)
+
+
+def by_owner(obj):
+    return (owner.uid for owner in obj.meta.owner_references)
 
 
 def owned(name: str, namespace: str, owners: frozenset[str]):

@@ -7,16 +7,6 @@ from pilotage.kube import Object, ObjectKey
 Indexer = Callable[[Object], Iterable[str]]
 
 
-def by_namespace(obj: Object) -> Iterable[str]:
-    """An indexer: the namespace."""
-    return (obj.meta.namespace,)
-
-
-def by_owner(obj: Object) -> Iterable[str]:
-    """An indexer: the uid of every owner."""
-    return (owner.uid for owner in obj.meta.owner_references)
-
-
 class Store:
     """Objects by key, and keys by index value."""
 

@@ -42,23 +42,6 @@ def apply_body(wanted: DesiredObject, seen: Object) -> Json:
     return body
 
 
-def unchangeable(wanted: DesiredObject, seen: Object) -> list[str]:
-    """Differences in immutable fields, in sentences for people; `apply_body` leaves these fields alone."""
-    if wanted.resource != CLAIMS:
-        return []
-    have = seen.to_dict()["spec"]
-    want = wanted.body["spec"]
-    found = []
-    for field, name in (("storageClassName", "storage class"), ("accessModes", "access mode")):
-        if field in want and want[field] != have.get(field):
-            found.append(f"its {name} is {_plain(have.get(field))}, not {_plain(want[field])}")
-    if _amount(want) < _amount(have):
-        found.append(f"it has {_plain(have['resources']['requests']['storage'])}, and a claim cannot shrink")
-    if not found:
-        return []
-    return [f"persistentvolumeclaim/{wanted.name} cannot be changed: {', '.join(found)}. It is used as it is."]
-
-
 def _settled(wanted: DesiredObject, have: Json) -> Json:
     """The desired body for this object, which keeps its pods, the replicas of its autoscaler and immutable fields."""
     if wanted.resource == PROCESSES:
@@ -120,7 +103,3 @@ def _has_all(want: list[Any], have: list[Any], field: str) -> bool:
 
 def _amount(claim_spec: Json) -> Any:  # noqa: ANN401 - a Fraction
     return amount(claim_spec["resources"]["requests"]["storage"]) or 0
-
-
-def _plain(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value or "none")

@@ -8,10 +8,11 @@ catalogue.
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from pilotage.api.endpoint import Route
 from pilotage.kube import Json, Resource
+from pilotage.teardown.snapshot.fields import dig
 from pilotage.traffic.contract import Backend, RouteStatus
 
 
@@ -122,25 +123,7 @@ def references(backends: Sequence[Backend]) -> list[Json]:
     return [{"name": each.service, "port": each.port, "weight": each.weight} for each in checked(backends)]
 
 
-def at(value: object, *path: str) -> Any:  # noqa: ANN401 - JSON has no narrower type
-    """The value at a path of fields, or None."""
-    for each in path:
-        value = value.get(each) if isinstance(value, dict) else None
-    return value
-
-
-def entries(value: object, *path: str) -> list[Json]:
-    """The objects in the list at a path; none where there is no list."""
-    found = at(value, *path)
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
-
-
-def whole_number(value: object, default: int) -> int:
-    """An integer of the API, or the default for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else default
-
-
 def is_current(condition: Json, obj: Json) -> bool:
     """Whether a condition is about the current generation of an object."""
-    observed: object = at(condition, "observedGeneration")
-    return observed is not None and observed == at(obj, "metadata", "generation")
+    observed: object = condition.get("observedGeneration")
+    return observed is not None and observed == dig(obj, "metadata", "generation")

@@ -8,8 +8,9 @@ Envoy has it.
 from collections.abc import Collection
 
 from pilotage.kube import Json, Resource
+from pilotage.teardown.snapshot.fields import dig, entries, number
 from pilotage.traffic.contract import Backend, Programming, RouteStatus
-from pilotage.traffic.routers.base import Router, RouteRequest, at, entries, is_current, references, whole_number
+from pilotage.traffic.routers.base import Router, RouteRequest, is_current, references
 
 HTTP_PROXIES = Resource("projectcontour.io", "v1", "httpproxies", "HTTPProxy")
 
@@ -46,7 +47,7 @@ class HttpProxyRouter(Router):
     def backends(self, obj: Json) -> list[Backend]:
         """The services of all routes. Mirrors, which get a copy of the requests, are none."""
         return [
-            Backend(each["name"], whole_number(each.get("port"), 0), whole_number(each.get("weight"), 0))
+            Backend(each["name"], number(each, "port"), number(each, "weight"))
             for rule in entries(obj, "spec", "routes")
             for each in entries(rule, "services")
             if isinstance(each.get("name"), str) and not each.get("mirror")
@@ -66,7 +67,7 @@ class HttpProxyRouter(Router):
 def _reason(obj: Json, condition: Json) -> str:
     """The message of Contour, with each error once."""
     errors = [str(each.get("message") or each.get("reason")) for each in entries(condition, "errors")]
-    words = [str(at(obj, "status", "description") or condition.get("message") or condition.get("reason"))]
+    words = [str(dig(obj, "status", "description") or condition.get("message") or condition.get("reason"))]
     return "; ".join([*words, *(each for each in errors if each not in words[0])])
 
 

@@ -8,8 +8,9 @@ controller has accepted it, and nothing says that a proxy has it.
 from collections.abc import Collection
 
 from pilotage.kube import Json, Resource
+from pilotage.teardown.snapshot.fields import dig, entries, number
 from pilotage.traffic.contract import Backend, Programming, RouteStatus
-from pilotage.traffic.routers.base import Router, RouteRequest, at, entries, is_current, references, whole_number
+from pilotage.traffic.routers.base import Router, RouteRequest, is_current, references
 
 HTTP_ROUTES = Resource("gateway.networking.k8s.io", "v1", "httproutes", "HTTPRoute")
 
@@ -51,9 +52,9 @@ class HttpRouteRouter(Router):
 
     def backends(self, obj: Json) -> list[Backend]:
         """The Services of all rules. Any other reference is left out, and removed by the next write."""
-        home = at(obj, "metadata", "namespace")
+        home = dig(obj, "metadata", "namespace")
         return [
-            Backend(each["name"], whole_number(each.get("port"), 0), whole_number(each.get("weight"), 1))
+            Backend(each["name"], number(each, "port"), number(each, "weight", default=1))
             for rule in entries(obj, "spec", "rules")
             for each in entries(rule, "backendRefs")
             if isinstance(each.get("name"), str)

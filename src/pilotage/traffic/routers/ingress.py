@@ -7,8 +7,9 @@ Where Contour serves it and its Envoys can be read, these prove it as well; the 
 from collections.abc import Collection
 
 from pilotage.kube import Json, Resource
+from pilotage.teardown.snapshot.fields import dig, entries, number
 from pilotage.traffic.contract import Backend, Programming, RouteStatus
-from pilotage.traffic.routers.base import Router, RouteRequest, at, checked, entries, whole_number
+from pilotage.traffic.routers.base import Router, RouteRequest, checked
 
 INGRESSES = Resource("networking.k8s.io", "v1", "ingresses", "Ingress")
 
@@ -48,13 +49,13 @@ class IngressRouter(Router):
     def backends(self, obj: Json) -> list[Backend]:
         """The Services of all paths. Each one gets all requests of its path."""
         services = [
-            at(path, "backend", "service")
+            dig(path, "backend", "service")
             for rule in entries(obj, "spec", "rules")
             for path in entries(rule, "http", "paths")
         ]
-        services.append(at(obj, "spec", "defaultBackend", "service"))
+        services.append(dig(obj, "spec", "defaultBackend", "service"))
         return [
-            Backend(each["name"], whole_number(at(each, "port", "number"), 0))
+            Backend(each["name"], number(each, "port", "number"))
             for each in services
             if isinstance(each, dict) and isinstance(each.get("name"), str)
         ]

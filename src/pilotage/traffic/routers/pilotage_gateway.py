@@ -12,17 +12,9 @@ from pilotage.api.cel_rules import GATEWAY_HOST, GATEWAY_HOST_MESSAGE
 from pilotage.api.names import CONFLICTED, GATEWAY_ROUTES
 from pilotage.kube import Json
 from pilotage.runtime.conditions import find_condition
+from pilotage.teardown.snapshot.fields import dig, entries, number
 from pilotage.traffic.contract import Backend, Programming, RouteStatus
-from pilotage.traffic.routers.base import (
-    Router,
-    RouteRequest,
-    UrlRequest,
-    at,
-    checked,
-    entries,
-    whole_number,
-    with_api_path,
-)
+from pilotage.traffic.routers.base import Router, RouteRequest, UrlRequest, checked, with_api_path
 
 
 class PilotageGatewayRouter(Router):
@@ -54,25 +46,25 @@ class PilotageGatewayRouter(Router):
     def backends(self, obj: Json) -> list[Backend]:
         """The backends of its spec."""
         return [
-            Backend(each["service"], whole_number(each.get("port"), 80), whole_number(each.get("weight"), 100))
+            Backend(each["service"], number(each, "port", default=80), number(each, "weight", default=100))
             for each in entries(obj, "spec", "backends")
             if isinstance(each.get("service"), str)
         ]
 
     def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:
         """Status as the gateway has written it."""
-        said = at(obj, "status", "state")
-        observed = at(obj, "status", "observedGeneration")
-        message = at(obj, "status", "message")
+        said = dig(obj, "status", "state")
+        observed = dig(obj, "status", "observedGeneration")
+        message = dig(obj, "status", "message")
         if observed is None or said is None:
             return RouteStatus(Programming.PENDING, text="`pilotage gateway` has not accepted the route yet")
-        if observed != at(obj, "metadata", "generation"):
+        if observed != dig(obj, "metadata", "generation"):
             return RouteStatus(Programming.PENDING, text="`pilotage gateway` has not accepted the last change yet")
         if said == "Rejected":
             return RouteStatus(Programming.REJECTED, text=str(message or "Envoy does not say why"))
         if said != "Programmed":
             return RouteStatus(Programming.PENDING, text=str(message or "Envoy has not acknowledged it yet"))
-        version = at(obj, "status", "version")
+        version = dig(obj, "status", "version")
         text = f"acknowledged by Envoy{f' as version {version}' if version else ''}"
         return RouteStatus(Programming.PROGRAMMED, self._in_flight(obj, counted), text, _conflict(obj))
 
@@ -91,9 +83,7 @@ class PilotageGatewayRouter(Router):
 
         A service that has left the route and has no count has no requests in flight.
         """
-        counts = {
-            each.get("service"): whole_number(each.get("inFlight"), 0) for each in entries(obj, "status", "counts")
-        }
+        counts = {each.get("service"): number(each, "inFlight") for each in entries(obj, "status", "counts")}
         named = {each.service for each in self.backends(obj)}
         if any(each in named and each not in counts for each in counted):
             return None
