@@ -6,7 +6,7 @@ import pytest
 
 from pilotage.api.names import LABEL_ENDPOINT_UID, TEARDOWNS
 from pilotage.kube import PODS, ObjectKey, Propagation, merge_patch
-from pilotage.serving.resources import DEPLOYMENTS
+from pilotage.serving.resources import CLAIMS, DEPLOYMENTS
 from pilotage.traffic.routers.httpproxy import HTTP_PROXIES
 from pilotage.traffic.routers.ingress import INGRESSES
 from pilotage_harbor.apimachinery.calls import Call, ServerResponse
@@ -146,6 +146,41 @@ async def test_a_route_that_has_lost_its_label_still_counts():
         await place.user.patch(INGRESSES, KEY, merge_patch({"metadata": {"finalizers": None}}))
         await place.gone()
         assert (place.parts(), place.world.objects(INGRESSES)) == ([], [])
+
+
+@virtual
+async def test_what_was_detached_to_be_kept_does_not_hold_a_new_operator_up():
+    """It was proven by its owner alone, and has none any more."""
+    async with simulated_cluster() as place:
+        await place.deploy(deletion={"drainSeconds": 0, "keep": ["Volumes"]})
+        await place.serving()
+        deployment = ObjectKey("default", "chat-1")
+        await place.user.patch(DEPLOYMENTS, deployment, merge_patch({"metadata": {"finalizers": ["example.com/hold"]}}))
+        owner = (await place.user.get(DEPLOYMENTS, deployment)).meta
+        reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": owner.name, "uid": owner.uid}
+        claim = {
+            "metadata": {
+                "namespace": "default",
+                "name": "scratch",
+                "labels": {**owner.labels},
+                "ownerReferences": [reference],
+            },
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        }
+        uid = (await place.user.create(CLAIMS, claim)).meta.uid
+        await asyncio.sleep(1.0)
+        await place.delete()
+        await place.until(lambda: "example.com/hold" in str(place.status().get("waitingFor")))
+        found = place.world.find(CLAIMS, ObjectKey("default", "scratch")) or {}
+        assert "ownerReferences" not in found["metadata"]
+        place.managers[-1].stop()
+        await asyncio.sleep(30.0)
+        place.operate()
+        await place.user.patch(DEPLOYMENTS, deployment, merge_patch({"metadata": {"finalizers": None}}))
+        await place.gone()
+        found = place.world.find(CLAIMS, ObjectKey("default", "scratch")) or {}
+        assert found["metadata"]["uid"] == uid
+        assert "scratch" in str(place.records()[0]["status"]["receipt"]["notes"])
 
 
 @virtual

@@ -74,6 +74,28 @@ async def test_a_teardown_does_not_take_what_it_names_by_uid_and_is_no_part(owne
         assert any("deployment/database stays: it is not proven to be a part" in note for note in notes)
 
 
+async def forge_ledger(place, where, **forged):
+    """A Teardown with a ledger that names the database, written while no operator runs."""
+    part = await database(place, where)
+    place.managers[-1].stop()
+    await asyncio.sleep(30.0)
+    key = await record(place, "team-a", "team-a", [])
+    entry = {
+        "resource": msgspec.to_builtins(DEPLOYMENTS),
+        "namespace": where,
+        "name": "database",
+        "uid": part["uid"],
+        "phase": "stop",
+        "disposition": "delete",
+        "reason": "named",
+        **forged,
+    }
+    ledger = {"targets": [], "started": "2026-01-01T00:00:00Z", "policy": {}, "entries": [entry]}
+    patch = merge_patch({"status": {"phase": "cordon", "ledger": ledger}})
+    await place.user.patch(TEARDOWNS, key, patch, subresource="status")
+    return key
+
+
 @virtual
 @pytest.mark.parametrize(
     ("where", "forged", "words"),
@@ -87,29 +109,25 @@ async def test_a_teardown_does_not_take_what_it_names_by_uid_and_is_no_part(owne
 )
 async def test_a_ledger_that_somebody_wrote_into_a_status_is_not_acted_on(where, forged, words):
     async with two_teams() as place:
-        part = await database(place, where)
-        place.managers[-1].stop()
-        await asyncio.sleep(30.0)
-        key = await record(place, "team-a", "team-a", [])
-        entry = {
-            "resource": msgspec.to_builtins(DEPLOYMENTS),
-            "namespace": where,
-            "name": "database",
-            "uid": part["uid"],
-            "phase": "stop",
-            "disposition": "delete",
-            "reason": "named",
-            **forged,
-        }
-        ledger = {"targets": [], "started": "2026-01-01T00:00:00Z", "policy": {}, "entries": [entry]}
-        patch = merge_patch({"status": {"phase": "cordon", "ledger": ledger}})
-        await place.user.patch(TEARDOWNS, key, patch, subresource="status")
+        key = await forge_ledger(place, where, **forged)
         place.operate()
         await place.until(lambda: stalled(place.world.find(TEARDOWNS, key)))
         await asyncio.sleep(WHILE)
         assert stalled(place.world.find(TEARDOWNS, key))["reason"] == "LedgerRefused"
         assert words in stalled(place.world.find(TEARDOWNS, key))["message"]
         assert "deletionTimestamp" not in place.world.find(DEPLOYMENTS, ObjectKey(where, "database"))["metadata"]
+
+
+@virtual
+@pytest.mark.parametrize("where", ["team-a", "default"])
+async def test_a_ledger_that_somebody_wrote_takes_nothing_of_others_into_keeping(where):
+    async with two_teams() as place:
+        key = await forge_ledger(place, where, disposition="keep")
+        before = place.world.find(DEPLOYMENTS, ObjectKey(where, "database"))
+        place.operate()
+        await place.until(lambda: place.world.find(TEARDOWNS, key)["status"]["phase"] == "done")
+        assert place.world.find(DEPLOYMENTS, ObjectKey(where, "database")) == before
+        assert "it stays" in str(place.world.find(TEARDOWNS, key)["status"]["receipt"]["notes"])
 
 
 @virtual

@@ -141,9 +141,10 @@ class TeardownController:
                 ledger = first_ledger(teardown.spec, parts, labelled, beside, utc_now(), remarks=remarks)
                 record = await self._begin(record, teardown, ledger)
             else:
-                ledger = _read_back(saved)
-                if cause := await self._refusal(whose, ledger):
-                    await self._refuse(record, cause)
+                try:
+                    ledger = await self._proven(whose, _read_back(saved))
+                except LedgerRefused as error:
+                    await self._refuse(record, str(error))
                     return Result(requeue_after=REFUSED_SECONDS)
             run = self._running[record.meta.uid] = self._run(teardown, whose, ledger)
         record = await self._grow(record, teardown, whose, run, [])
@@ -164,16 +165,24 @@ class TeardownController:
         observer = CacheObserver(reader, self._caches, self._proxies, whose, pods=pods)
         return _Run(Executor(observer, one_by_one_max=ONE_BY_ONE_MAX), observer)
 
-    async def _refusal(self, whose: Known, ledger: Ledger) -> str:
-        """Why a ledger that somebody else may have written is not acted on; empty if it is."""
-        try:
-            check_saved(ledger)
-        except LedgerRefused as error:
-            return str(error)
-        for entry in ledger.entries:
+    async def _proven(self, whose: Known, ledger: Ledger) -> Ledger:
+        """A ledger that somebody else may have written. LedgerRefused if something that goes by it is not proven.
+
+        What was to be kept and is not proven is left out, so that nothing is done to it. It may have been proven by an
+        owner that goes, and from which this teardown has detached it.
+        """
+        check_saved(ledger)
+        for entry in ledger.going:
             if cause := await refused(self._client, self._caches, whose, entry):
-                return cause
-        return ""
+                raise LedgerRefused(cause)
+        causes = {entry.uid: await refused(self._client, self._caches, whose, entry) for entry in ledger.kept}
+        if not any(causes.values()):
+            return ledger
+        entries = tuple(entry for entry in ledger.entries if not causes.get(entry.uid))
+        remarks = (*ledger.remarks, *(f"{cause}; it stays" for cause in causes.values() if cause))
+        left = msgspec.structs.replace(ledger, entries=entries, remarks=remarks)
+        check_saved(left)  # nothing waits for what is left out
+        return left
 
     async def _grow(self, record: Object, teardown: Teardown, whose: Known, run: _Run, uncached: list[Seen]) -> Object:
         """Write down what has appeared since, and what no cache has shown."""
