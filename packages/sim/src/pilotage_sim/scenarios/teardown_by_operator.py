@@ -206,8 +206,9 @@ class OwnerByOperator(ByOperator, OwnerTeardown):
     policy = DeploymentTeardown.policy
 
     def part_that_stays(self, name: str, namespace: str, *, owner: Object) -> parts.Part:
-        """A claim: no ConfigMap is a part."""
-        return parts.claim(name, namespace, owner=owner)
+        """A claim: no ConfigMap is a part. Its seal proves it when it is detached from its owner."""
+        resource, body = parts.claim(name, namespace, owner=owner)
+        return resource, sealed(resource, body)
 
 
 class ByCaches(TeardownScenario):

@@ -7,20 +7,24 @@ from typing import TYPE_CHECKING
 
 from pilotage.catalogue.kind import Keep
 from pilotage.kube import ObjectKey, without_finalizer
+from pilotage.kube.wire import parse_time
 from pilotage.teardown.planning.ledger import Policy
 from pilotage_sim import adversaries
+from pilotage_sim.loop import VIRTUAL_EPOCH
+from pilotage_sim.plan import FaultKind
 from pilotage_sim.scenarios import teardown_parts as parts
 from pilotage_sim.scenarios.teardown import TeardownScenario
 
 if TYPE_CHECKING:
     from pilotage.kube import Resource
+    from pilotage.teardown.engine.receipt import Receipt
 
 STUCK = "sim.pilotage.dev/stuck"
 DOWN_SECONDS = 60.0
 """Downtime of that finalizer's controller, in seconds."""
 DENIED_SECONDS = 8.0
 PROOF_SECONDS = 0.1
-"""Bound on the duration of a proof without faults, in seconds."""
+"""Bound on the duration of a proving read that is not slow, in seconds."""
 RETURN_SECONDS = 4.0
 """Duration for which re-creators are observed, in seconds."""
 
@@ -107,19 +111,28 @@ class RecreatedTeardown(TeardownScenario):
         await self.until_quiet()
 
     def problems(self) -> list[str]:
-        """Re-created objects are there; if they came before the end, the receipt says so."""
+        """Re-created objects are there; if they came before the proof, the receipt says so."""
         problems = super().problems()
-        notes = self.receipt.notes if self.receipt is not None else ()
+        receipt = self.receipt
         for resource in (self.recreated()[0], parts.INGRESSES):
             found = self.world.find(resource, ObjectKey("default", "web"))
             uid = found["metadata"]["uid"] if found is not None else ""
-            if not uid or uid in self.targets:
+            if not uid or uid in self.targets or receipt is None:
                 problems.append(f"the new {resource.kind} is not there")
-            elif self.history.made[uid].at < self.ended_at - PROOF_SECONDS and not any(uid in note for note in notes):
+            elif self.history.made[uid].at < self._proven_at(receipt, resource) and uid not in str(receipt.notes):
                 problems.append(
-                    f"the receipt does not say that the name of the {resource.kind} was taken again: {notes}"
+                    f"the receipt does not say that the name of the {resource.kind} was taken again: {receipt.notes}"
                 )
         return problems
+
+    def _proven_at(self, receipt: Receipt, resource: Resource) -> float:
+        """The latest time at which a new object was there for the read that proved the old one gone."""
+        (proof,) = (each.proof for each in receipt.objects if each.kind == resource.kind)
+        if proof is None:
+            return 0.0
+        faults = [fault for process in self.running.values() for fault in process.injection.done]
+        slow = sum(int(fault.detail) for fault in faults if fault.kind is FaultKind.SLOW_CALL)
+        return parse_time(proof.at).timestamp() - VIRTUAL_EPOCH - slow - PROOF_SECONDS
 
 
 class StuckTeardown(TeardownScenario):
