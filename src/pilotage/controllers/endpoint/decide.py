@@ -347,8 +347,10 @@ class _Deciding:
 
     def arrive(self) -> None:
         if not self.has_arrived:
+            follows = self.history.served
             self.history = self.history.arrive(self.wanted.number)
-            self.steps.append(AnnounceServing(self.wanted))
+            if follows:  # that the first one serves is what everybody expects: the status says so
+                self.steps.append(AnnounceServing(self.wanted))
 
     def former_parts(self) -> bool:
         """Take down what nothing points at any more: former revisions, routes, autoscalers."""

@@ -150,7 +150,8 @@ class EndpointReconcile:
             case DryRun(revision):
                 return await self._dry_run(revision, observed)
             case BeginRevision(revision):
-                await self._record([*names_of(revision.parts), *self._route()], begins=True)
+                self._ledger.add([*names_of(revision.parts), *self._route()])
+                await self._replace(self._next_status(WriteStatus(), observed))
             case ApplyParts(revision):
                 return await self._apply(revision, observed)
             case ListPods(revision):
@@ -181,18 +182,10 @@ class EndpointReconcile:
             return observed._replace(requested=problem)
         return observed._replace(accepted=True)
 
-    async def _record(self, parts: Iterable[PartName], *, begins: bool = False) -> None:
+    async def _record(self, parts: Iterable[PartName]) -> None:
         """Write parts into the ledger of the status, before they are made."""
-        if not self._ledger.add(parts) and not begins:
-            return
-        status = {
-            "phase": "Redeploying" if self._history.served else "Deploying",
-            "ledger": self._ledger.entries(),
-            "history": self._history.written(),
-        }
-        self._obj = await self._patch_status(status)
-        self._status = self._obj.get("status", default={})
-        self._recorded = self._history.states
+        if self._ledger.add(parts):
+            await self._write({"ledger": self._ledger.entries(), "history": self._history.written()})
 
     async def _apply(self, revision: Revision, observed: Observed) -> Observed:
         """Apply all parts of a revision; one that fails does not keep the others from it."""
@@ -243,7 +236,14 @@ class EndpointReconcile:
 
     async def _write_findings(self, step: WriteStatus, observed: Observed) -> Result | None:
         """Write the status if it says something new."""
-        old, wanted, serving = self._status, self._history.wanted, self._history.serving
+        old, status = self._status, self._next_status(step, observed)
+        if status != old and not _only_tells_uids(old, status):
+            await self._replace(status)
+        return Result(requeue_after=step.requeue_after) if step.requeue_after is not None else None
+
+    def _next_status(self, step: WriteStatus, observed: Observed) -> Json:
+        """The whole status as it should be."""
+        wanted, serving = self._history.wanted, self._history.serving
         ready = observed.applied.readiness if observed.applied is not None else self._readiness()
         situation = Situation(
             wanted,
@@ -263,11 +263,27 @@ class EndpointReconcile:
             {each.number for each in (wanted, serving) if each is not None},
         )
         spec = self._subject.spec
-        status = next_status(self._obj, old, spec, situation, self._history.past, ledger, utc_now())
-        if status != old:
-            await self._patch_status(status | {name: None for name in old if name not in status})
-        return Result(requeue_after=step.requeue_after) if step.requeue_after is not None else None
+        return next_status(self._obj, self._status, spec, situation, self._history.past, ledger, utc_now())
 
-    async def _patch_status(self, status: Json) -> Object:
+    async def _replace(self, status: Json) -> None:
+        await self._write(status | {name: None for name in self._status if name not in status})
+
+    async def _write(self, status: Json) -> None:
         patch = merge_patch({"metadata": {"uid": self._obj.meta.uid}, "status": status})
-        return await self._with.client.patch(ENDPOINTS, self._obj.key, patch, subresource="status")
+        self._obj = await self._with.client.patch(ENDPOINTS, self._obj.key, patch, subresource="status")
+        self._status = self._obj.get("status", default={})
+        self._recorded = self._history.states
+
+
+def _only_tells_uids(old: Json, new: Json) -> bool:
+    """Whether two statuses differ in nothing but uids of parts that have just been made.
+
+    They are not worth a write of their own: the next one has them, and a part without one is known by its seal.
+    """
+    before, after = old.get("ledger", []), new["ledger"]
+    if len(before) != len(after) or old.get("phase") == "Serving":
+        return False
+    known = [entry | {"uid": last["uid"] or entry["uid"]} for last, entry in zip(after, before, strict=True)]
+    return old | {"ledger": known} == new and all(
+        not entry["uid"] or entry["uid"] == last["uid"] for last, entry in zip(after, before, strict=True)
+    )
