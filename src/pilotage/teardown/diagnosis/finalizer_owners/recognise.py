@@ -74,9 +74,7 @@ class FinalizerOwners:
         if row and row.builtin:
             return self._built_in(finalizer, row, written)
         if row and finalizer == HOLD:  # a run of a command: no controller, so none to be found dead or missing
-            return FinalizerOwner(
-                finalizer, row.who, None, None, Liveness.UNKNOWN, written, row.leaks, builtin=False, does=row.does
-            )
+            return _of_row(finalizer, row, Judgement(Liveness.UNKNOWN), written, None)
         if row and finalizer == PROCESS_FINALIZER:
             return _agent(self._world, item, row, written)
         found = self._by_row(row, finalizer) if row else self._by_traces(item, finalizer, writer)
@@ -106,12 +104,10 @@ class FinalizerOwners:
         """A part of Kubernetes: alive where its Lease says so. It often runs where nobody can see it."""
         leases = (self._world.find(*LEASE, "kube-system", name) for name in row.leases)
         lease = next((each for each in leases if each), None)
-        alive, evidence = Liveness.UNKNOWN, written
-        if lease:
-            judged = judge_lease(self._world, lease)
-            evidence = judged.evidence + written
-            alive = Liveness.ALIVE if judged.alive is Liveness.ALIVE else Liveness.UNKNOWN
-        return FinalizerOwner(finalizer, row.who, None, lease, alive, evidence, row.leaks, builtin=True, does=row.does)
+        judged = judge_lease(self._world, lease) if lease else Judgement(Liveness.UNKNOWN)
+        if judged.alive is not Liveness.ALIVE:
+            judged = Judgement(Liveness.UNKNOWN, evidence=judged.evidence)
+        return _of_row(finalizer, row, judged, written, lease)
 
     def _by_row(self, row: KnownFinalizer, finalizer: str) -> _Found:
         best: tuple[int, Item] | None = None
@@ -186,6 +182,24 @@ class FinalizerOwners:
             yield f"Controllers in other namespaces than {read} were not looked for."
 
 
+def _of_row(
+    finalizer: str, row: KnownFinalizer, judged: Judgement, written: tuple[str, ...], lease: Item | None, who: str = ""
+) -> FinalizerOwner:
+    """The owner that a row names, where it is no workload of the cluster."""
+    return FinalizerOwner(
+        finalizer,
+        who or row.who,
+        None,
+        lease,
+        judged.alive,
+        judged.evidence + written,
+        row.leaks,
+        builtin=row.builtin,
+        does=row.does,
+        trouble=judged.trouble,
+    )
+
+
 def finalizer_owner(world: World, item: Item, finalizer: str) -> FinalizerOwner:
     """The owner of this finalizer of this object, and whether it runs."""
     return FinalizerOwners(world).of(item, finalizer)
@@ -231,18 +245,7 @@ def _agent(world: World, process: Item, row: KnownFinalizer, written: tuple[str,
         who, judged = "Pilotage operator", Judgement(Liveness.UNKNOWN, evidence=("It was not placed on any Host.",))
     else:
         who, judged = f"the agent of host/{host}", _judge_agent(world, host, lease)
-    return FinalizerOwner(
-        PROCESS_FINALIZER,
-        who,
-        None,
-        lease,
-        judged.alive,
-        judged.evidence + written,
-        row.leaks,
-        builtin=False,
-        does=row.does,
-        trouble=judged.trouble,
-    )
+    return _of_row(PROCESS_FINALIZER, row, judged, written, lease, who)
 
 
 def _judge_agent(world: World, host: str, lease: Item | None) -> Judgement:

@@ -62,7 +62,7 @@ def _lost_nodes(outlook: Outlook) -> Iterator[Hazard]:
     world = outlook.world
     if world.problem("", "Node"):
         return  # where the nodes were not read, the pods need not be
-    from pilotage.teardown.diagnosis.why.nodes import lost_node
+    from pilotage.teardown.diagnosis.why.backends import lost_node
 
     by_node: dict[str, list[Item]] = {}
     for pod in itertools.islice(outlook.of("", "Pod"), PODS_ASKED_MAX):

@@ -30,42 +30,25 @@ def _volume(survey: LeakSurvey, item: Item, body: Json) -> Iterator[Leak]:
     phase = text(body, "status", "phase")
     released = seconds_since(survey.world.now, text(body, "status", "lastPhaseTransitionTime"))
     since = f" for {span(released)}" if released is not None else ""
+    look, code = f"kubectl describe {place(item)}", LeakCode.VOLUME_RELEASED
     if phase == "Failed":
-        yield Leak(
-            LeakCode.VOLUME_FAILED,
-            item,
-            f"could not be reclaimed{since}: {text(body, 'status', 'message') or 'it gives no reason'}",
-            Severity.MEDIUM,
-            "The storage behind it is kept, and paid for.",
-            f"kubectl describe {place(item)}",
+        code = LeakCode.VOLUME_FAILED
+        said = f"could not be reclaimed{since}: {text(body, 'status', 'message') or 'it gives no reason'}"
+        command, effect = (
+            look,
             "Fix what it reports. Deleting the record alone leaves the storage behind it, out of sight.",
-            (f"its claim was {claim}",),
-            claim,
         )
     elif phase == "Released" and text(body, "spec", "persistentVolumeReclaimPolicy") == "Retain":
-        yield Leak(
-            LeakCode.VOLUME_RELEASED,
-            item,
-            f"is released{since} and kept by its reclaim policy Retain: its claim is gone",
-            Severity.MEDIUM,
-            "The storage behind it is kept, and paid for.",
-            f"kubectl delete {place(item)}",
-            "The record goes; THE STORAGE BEHIND IT STAYS until it is deleted where it is. Save its data first.",
-            (f"its claim was {claim}",),
-            claim,
-        )
+        said = f"is released{since} and kept by its reclaim policy Retain: its claim is gone"
+        command = f"kubectl delete {place(item)}"
+        effect = "The record goes; THE STORAGE BEHIND IT STAYS until it is deleted where it is. Save its data first."
     elif phase == "Released" and released is not None and released >= RECLAIM_SECONDS:
-        yield Leak(
-            LeakCode.VOLUME_RELEASED,
-            item,
-            f"is released{since}, and its storage has not been deleted, though its reclaim policy says so",
-            Severity.MEDIUM,
-            "The storage behind it is kept, and paid for.",
-            f"kubectl describe {place(item)}",
-            "Find out why its provisioner does not delete it; then it goes by itself.",
-            (f"its claim was {claim}",),
-            claim,
-        )
+        said = f"is released{since}, and its storage has not been deleted, though its reclaim policy says so"
+        command, effect = look, "Find out why its provisioner does not delete it; then it goes by itself."
+    else:
+        return
+    costs = "The storage behind it is kept, and paid for."
+    yield Leak(code, item, said, Severity.MEDIUM, costs, command, effect, (f"its claim was {claim}",), claim)
 
 
 def _attachment(survey: LeakSurvey, item: Item, body: Json) -> Iterator[Leak]:

@@ -13,10 +13,10 @@ from pilotage.catalogue.registry import guards as known_guards
 from pilotage.catalogue.relation import Relation
 from pilotage.kube import Json
 from pilotage.teardown.diagnosis.remedies import DELETE, FORCE, LOOK, REPAIR, Remedy, delete_by_hand, look_at, place
+from pilotage.teardown.diagnosis.why.backends import lost_node, unready_node
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
-from pilotage.teardown.diagnosis.why.nodes import lost_node, unready_node
 from pilotage.teardown.snapshot.fields import dig, entries, mapping, number, seconds_since, span, text
 from pilotage.teardown.snapshot.questions import EventsAbout
 from pilotage.teardown.snapshot.world import Item, World

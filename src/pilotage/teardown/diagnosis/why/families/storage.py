@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from shlex import quote
 
 from pilotage.teardown.diagnosis.remedies import FORCE, Remedy, delete_by_hand, look_at
+from pilotage.teardown.diagnosis.why.backends import lost_node
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.model import StuckCause
-from pilotage.teardown.diagnosis.why.nodes import lost_node
 from pilotage.teardown.snapshot.fields import counted, dig, entries, few, text
 from pilotage.teardown.snapshot.world import Item, World
 
