@@ -17,8 +17,8 @@ HEAVY = ("pydantic", "fastapi", "sqlalchemy", "rich", "aiohttp", "prometheus_cli
 PROGRAMS = {"agent", "gateway", "operator", "processes", "up"}
 """Packages that run as processes of their own, and may end one."""
 PRODUCT_LOGIC = (
-    "engine.(?:actions|decide|executor|observations|observers|prove|run_state|saved|watches)",
-    "planning.(?:closure|members|order|plan)",
+    "engine.(?:actions|decide|executor|observations|observers|prove|run_state|saved)",
+    "planning.(?:closure|order|plan)",
     "relations",
     "snapshot.gather",
 )
