@@ -8,7 +8,7 @@ import pytest
 
 from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.cli import pilotage
-from pilotage.cli.errors import NoAnswer, endpoint_errors
+from pilotage.cli.errors import NoAnswer, plain_errors
 from pilotage.cli.spec_options import PLACEMENTS, ROUTES, RUNTIMES
 from pilotage.kube import Client, KindNotServed, Propagation
 from pilotage.operator.crds import crds
@@ -240,7 +240,7 @@ def test_where_pilotage_is_not_installed_it_is_said_how_to():
         raise KindNotServed("404", request="GET /apis/pilotage.dev/v1alpha1/servingendpoints")
 
     with pytest.raises(NoAnswer, match="pilotage install --print"):
-        endpoint_errors(command)()
+        plain_errors(command)()
 
 
 @pytest.mark.parametrize(

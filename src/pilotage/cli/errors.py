@@ -52,80 +52,58 @@ class NotChanged(OneLine):
     exit_code = 1
 
 
-def one_sentence(command: Callable[P, R]) -> Callable[P, R]:
-    """Print what went wrong with the configuration (exit code 2) or the API (exit code 3) instead of raising it."""
+def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
+    """Print in one sentence what went wrong, with an exit code of its own, instead of raising it."""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return command(*args, **kwargs)
-        except Exception as error:
-            from pilotage.kube import ApiError, ConfigError  # not before: most commands end well
-
-            if isinstance(error, ConfigError):
-                raise BadConfig(str(error)) from error
-            if isinstance(error, ApiError):
-                raise NoAnswer(_with_advice(error)) from error
+        except (click.ClickException, click.Abort):
             raise
+        except Exception as error:
+            said = _in_words(error)
+            if said is None:
+                raise
+            raise said from error
 
     return run
 
 
-def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """Print errors in what was typed, or in a file, in one sentence (exit code 2); and others as `one_sentence`."""
+def _in_words(error: Exception) -> click.ClickException | None:
+    """The error for people; None for one that nobody expects."""
+    from pilotage.api.base import OtherVersion  # not before: most commands end well
+    from pilotage.api.names import GROUP
+    from pilotage.cli.output.advice import with_advice
+    from pilotage.kube import ApiError, ConfigError, KindNotServed
+    from pilotage.rollout.requests import ChangeConflict
+    from pilotage.teardown.engine.receipt import ReceiptError
+    from pilotage.teardown.planning.arguments import TargetError
+    from pilotage.teardown.session.request import RequestError, RequestRefused
+    from pilotage.teardown.snapshot.dump import DumpError
 
-    @functools.wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return command(*args, **kwargs)
-        except Exception as error:
-            from pilotage.api.base import OtherVersion
-            from pilotage.teardown.engine.receipt import ReceiptError
-            from pilotage.teardown.planning.arguments import TargetError
-            from pilotage.teardown.session.request import RequestError, RequestRefused
-            from pilotage.teardown.snapshot.dump import DumpError  # not before: most commands end well
-
-            if isinstance(error, RequestRefused):
-                from pilotage.cli.output.advice import with_advice
-
-                words = with_advice(str(error), error.problem)
-                raise (click.UsageError(words) if isinstance(error, RequestError) else BadTarget(words)) from error
-            if isinstance(error, DumpError | TargetError):
-                raise BadTarget(str(error)) from error
-            if isinstance(error, ReceiptError):
-                raise BadTarget(f"{error}. Give a file that `pilotage delete` has written.") from error
-            if isinstance(error, OtherVersion):
-                raise NoAnswer(str(error)) from error
-            raise
-
-    return one_sentence(run)
-
-
-def endpoint_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """Same as `plain_errors`; and say how to install our kinds where the cluster lacks them, or who was faster."""
-
-    @functools.wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        from pilotage.api.names import GROUP
-        from pilotage.kube import KindNotServed
-
-        try:
-            return command(*args, **kwargs)
-        except Exception as error:
-            from pilotage.rollout.requests import ChangeConflict  # not before: most commands end well
-
-            if isinstance(error, ChangeConflict):
-                raise NotChanged(str(error)) from error
-            if not isinstance(error, KindNotServed):
-                raise
-            if GROUP not in error.request:
-                raise
-            raise NoAnswer(
+    match error:
+        case ConfigError():
+            return BadConfig(str(error))
+        case ChangeConflict():
+            return NotChanged(str(error))
+        case RequestRefused():
+            words = with_advice(str(error), error.problem)
+            return click.UsageError(words) if isinstance(error, RequestError) else BadTarget(words)
+        case DumpError() | TargetError():
+            return BadTarget(str(error))
+        case ReceiptError():
+            return BadTarget(f"{error}. Give a file that `pilotage delete` has written.")
+        case OtherVersion():
+            return NoAnswer(str(error))
+        case KindNotServed() if GROUP in error.request:
+            return NoAnswer(
                 "Pilotage is not installed in this cluster: it has no ServingEndpoints. "
                 "Install it with: pilotage install --print | kubectl apply -f -"
-            ) from error
-
-    return plain_errors(run)
+            )
+        case ApiError():
+            return NoAnswer(_with_advice(error))
+    return None
 
 
 def _with_advice(error: ApiError) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pilotage.cli.errors import one_sentence
+from pilotage.cli.errors import plain_errors
 from pilotage.cli.options import cluster_options, weights_options
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     help="Where /metrics, /healthz and /readyz are served; empty for nowhere. [default: 127.0.0.1:8082]",
 )
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
-@one_sentence
+@plain_errors
 def agent(cluster: ClusterChoice, config: Path | None, **given: object) -> None:
     """Run the servers that are placed on this machine until SIGTERM.
 

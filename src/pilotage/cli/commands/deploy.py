@@ -6,7 +6,7 @@ from typing import Literal
 import click
 
 from pilotage.cli.connection import ClusterChoice, asynchronous
-from pilotage.cli.errors import endpoint_errors
+from pilotage.cli.errors import plain_errors
 from pilotage.cli.options import Patience, cluster_options, files_option, namespace_option, rollout_options
 from pilotage.cli.output.text import say
 from pilotage.cli.rollout import follow_rollout
@@ -24,7 +24,7 @@ from pilotage.teardown.snapshot.dump import manifests
 @click.option("--dry-run", is_flag=True, help="Let the server check it, and stop.")
 @rollout_options
 @cluster_options
-@endpoint_errors
+@plain_errors
 @asynchronous
 async def deploy(
     name: str | None,

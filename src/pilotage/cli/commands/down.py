@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pilotage.cli.commands.up import data_option
-from pilotage.cli.errors import one_sentence
+from pilotage.cli.errors import plain_errors
 from pilotage.cli.options import seconds_option
 
 
@@ -18,7 +18,7 @@ from pilotage.cli.options import seconds_option
 )
 @click.option("--now", is_flag=True, help="Do not wait for requests that are under way.")
 @seconds_option("--timeout", 180, "For each step.")
-@one_sentence
+@plain_errors
 def down(*, data: Path, purge: bool, now: bool, timeout: float) -> None:
     """Stop what `pilotage up` started, and prove that nothing is left.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pilotage.cli.errors import one_sentence
+from pilotage.cli.errors import plain_errors
 from pilotage.cli.options import cluster_options
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _hosts(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tup
     default="info",
     show_default=True,
 )
-@one_sentence
+@plain_errors
 def gateway(
     cluster: ClusterChoice,
     listen: tuple[str, int] | None,

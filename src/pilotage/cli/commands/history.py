@@ -8,7 +8,7 @@ import click
 from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import ENDPOINTS
 from pilotage.cli.connection import ClusterChoice, asynchronous
-from pilotage.cli.errors import endpoint_errors
+from pilotage.cli.errors import plain_errors
 from pilotage.cli.options import cluster_options, name_argument, namespace_option, output_option
 from pilotage.cli.output.endpoints import model_of
 from pilotage.cli.output.table import age, table
@@ -23,7 +23,7 @@ from pilotage.teardown.snapshot.fields import text
 @namespace_option
 @cluster_options
 @output_option
-@endpoint_errors
+@plain_errors
 @asynchronous
 async def history(name: str, namespace: str, cluster: ClusterChoice, output: str) -> None:
     """Show the revisions of an endpoint: the model and runtime of each, and its state.

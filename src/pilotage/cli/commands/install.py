@@ -3,7 +3,7 @@
 import click
 
 from pilotage import __version__
-from pilotage.cli.errors import one_sentence
+from pilotage.cli.errors import plain_errors
 
 
 @click.command()
@@ -20,7 +20,7 @@ from pilotage.cli.errors import one_sentence
     multiple=True,
     help="A setting of the operator, such as envoyAdmins=http://10.0.0.7:9001; repeatable.",
 )
-@one_sentence
+@plain_errors
 def install(printed: bool, image: str, namespace: str, replicas: int, settings: tuple[str, ...]) -> None:
     """Print the manifests that a cluster needs for the operator.
 

@@ -9,7 +9,7 @@ import click
 from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import ENDPOINTS
 from pilotage.cli.connection import ClusterChoice, asynchronous
-from pilotage.cli.errors import endpoint_errors
+from pilotage.cli.errors import plain_errors
 from pilotage.cli.options import cluster_options, namespace_options
 from pilotage.cli.output.endpoints import model_of, ready_of, route_of
 from pilotage.cli.output.table import NOTHING, age, table
@@ -24,7 +24,7 @@ from pilotage.teardown.snapshot.fields import text
 @click.option("-l", "--selector", metavar="SELECTOR", default="", help="Those with these labels.")
 @click.option("-o", "--output", type=click.Choice(["text", "wide", "json"]), default="text", show_default=True)
 @cluster_options
-@endpoint_errors
+@plain_errors
 @asynchronous
 async def list_(namespace: str, all_namespaces: bool, selector: str, output: str, cluster: ClusterChoice) -> None:
     """List the endpoints.

@@ -12,7 +12,7 @@ import click
 from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION, PROCESSES
 from pilotage.cli.connection import ClusterChoice, asynchronous
-from pilotage.cli.errors import BadTarget, endpoint_errors
+from pilotage.cli.errors import BadTarget, plain_errors
 from pilotage.cli.options import cluster_options, name_argument, namespace_option
 from pilotage.cli.output.text import say
 from pilotage.kube import PODS, ApiError, Client, Object, ObjectKey
@@ -41,7 +41,7 @@ class _Asked(NamedTuple):
 @click.option("-c", "--container", metavar="NAME", default="", help="Of this container.  [default: the server]")
 @namespace_option
 @cluster_options
-@endpoint_errors
+@plain_errors
 @asynchronous
 async def logs(
     name: str,

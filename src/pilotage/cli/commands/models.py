@@ -11,7 +11,7 @@ from pilotage.api.model import Format, StoredModel
 from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.cli.commands.list import as_json, list_objects, plain
 from pilotage.cli.connection import ClusterChoice, asynchronous
-from pilotage.cli.errors import endpoint_errors
+from pilotage.cli.errors import plain_errors
 from pilotage.cli.options import cluster_options, namespace_options, output_option
 from pilotage.cli.output.endpoints import condition_lines
 from pilotage.cli.output.table import NOTHING, age, facts, size, table
@@ -27,7 +27,7 @@ from pilotage.teardown.snapshot.fields import text
 @click.option("-l", "--selector", metavar="SELECTOR", default="", help="Those with these labels.")
 @cluster_options
 @output_option
-@endpoint_errors
+@plain_errors
 @asynchronous
 async def models(
     name: str | None, namespace: str, all_namespaces: bool, selector: str, cluster: ClusterChoice, output: str

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pilotage.cli.errors import one_sentence
+from pilotage.cli.errors import plain_errors
 from pilotage.cli.options import cluster_options, weights_options
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     "--gateway-url", metavar="URL", help="Where clients find `pilotage gateway`. [default: http://127.0.0.1:8080]"
 )
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
-@one_sentence
+@plain_errors
 def operator(cluster: ClusterChoice, config: Path | None, **given: object) -> None:
     """Run the controllers of models and endpoints until SIGTERM.
 

@@ -6,7 +6,7 @@ from typing import Literal
 import click
 
 from pilotage.cli.connection import ClusterChoice, asynchronous
-from pilotage.cli.errors import BadTarget, endpoint_errors
+from pilotage.cli.errors import BadTarget, plain_errors
 from pilotage.cli.options import Patience, cluster_options, files_option, namespace_option, rollout_options
 from pilotage.cli.rollout import carry_out
 from pilotage.cli.spec_options import spec_options
@@ -23,7 +23,7 @@ from pilotage.teardown.snapshot.dump import manifests
 @namespace_option
 @rollout_options
 @cluster_options
-@endpoint_errors
+@plain_errors
 @asynchronous
 async def redeploy(
     name: str | None,

@@ -3,7 +3,7 @@
 import click
 
 from pilotage.cli.connection import ClusterChoice, asynchronous
-from pilotage.cli.errors import endpoint_errors
+from pilotage.cli.errors import plain_errors
 from pilotage.cli.options import Patience, cluster_options, name_argument, namespace_option, rollout_options
 from pilotage.cli.rollout import carry_out
 from pilotage.kube import ObjectKey
@@ -18,7 +18,7 @@ from pilotage.rollout.spec import rolled_back
 @namespace_option
 @rollout_options
 @cluster_options
-@endpoint_errors
+@plain_errors
 @asynchronous
 async def rollback(name: str, number: int | None, namespace: str, patience: Patience, cluster: ClusterChoice) -> int:
     """Return an endpoint to an earlier revision.

@@ -3,7 +3,7 @@
 import click
 
 from pilotage.cli.connection import ClusterChoice, asynchronous
-from pilotage.cli.errors import endpoint_errors
+from pilotage.cli.errors import plain_errors
 from pilotage.cli.options import cluster_options, name_argument, namespace_option
 from pilotage.cli.output.text import say
 from pilotage.kube import ObjectKey
@@ -15,7 +15,7 @@ from pilotage.rollout import requests
 @click.option("--replicas", metavar="N", type=click.IntRange(min=0), required=True, help="How many.")
 @namespace_option
 @cluster_options
-@endpoint_errors
+@plain_errors
 @asynchronous
 async def scale(name: str, replicas: int, namespace: str, cluster: ClusterChoice) -> None:
     """Set the number of replicas of an endpoint.

@@ -10,7 +10,7 @@ from pilotage.api.endpoint_status import StoredEndpoint, TeardownState
 from pilotage.api.names import ENDPOINTS
 from pilotage.cli.commands.list import plain
 from pilotage.cli.connection import ClusterChoice, asynchronous
-from pilotage.cli.errors import endpoint_errors
+from pilotage.cli.errors import plain_errors
 from pilotage.cli.options import cluster_options, name_argument, namespace_option, output_option
 from pilotage.cli.output.endpoints import condition_lines, model_of, ready_of, route_of, wait_line
 from pilotage.cli.output.table import age, facts, table
@@ -38,7 +38,7 @@ class EndpointEvent(NamedTuple):
 @namespace_option
 @cluster_options
 @output_option
-@endpoint_errors
+@plain_errors
 @asynchronous
 async def status(name: str, namespace: str, cluster: ClusterChoice, output: str) -> None:
     """Show one endpoint: its model, its state, what it waits for, and its recent events.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pilotage.cli.commands.harbor import require_harbor
-from pilotage.cli.errors import one_sentence
+from pilotage.cli.errors import plain_errors
 
 if TYPE_CHECKING:
     from pilotage.up.components import UpOptions
@@ -61,7 +61,7 @@ def _default() -> Path:
 )
 @click.option("-d", "--detach", is_flag=True, help="Return when everything is ready, and leave it running.")
 @click.option("--ready-fd", type=int, default=None, hidden=True)
-@one_sentence
+@plain_errors
 def up(
     *,
     data: Path,

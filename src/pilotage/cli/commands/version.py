@@ -6,7 +6,7 @@ import click
 
 from pilotage import __version__
 from pilotage.cli.connection import ClusterChoice, asynchronous
-from pilotage.cli.errors import one_sentence
+from pilotage.cli.errors import plain_errors
 from pilotage.cli.options import cluster_options, output_option
 from pilotage.cli.output.text import say
 
@@ -15,7 +15,7 @@ from pilotage.cli.output.text import say
 @cluster_options
 @click.option("--client", "client_only", is_flag=True, help="Do not ask the server.")
 @output_option
-@one_sentence
+@plain_errors
 @asynchronous
 async def version(cluster: ClusterChoice, client_only: bool, output: str) -> None:
     """Print the version of Pilotage and of the API server.
