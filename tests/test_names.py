@@ -47,25 +47,11 @@ def test_a_second_class_of_a_name_is_found(tmp_path):
 
 
 CALQUES = ("What ", "Who ", "See ")
-PREPOSITIONS = tuple(
-    f"{word} "
-    for word in [
-        "After",
-        "As",
-        "At",
-        "Between",
-        "By",
-        "For",
-        "From",
-        "In",
-        "Of",
-        "On",
-        "To",
-        "Until",
-        "With",
-        "Without",
-    ]
-)  # a docstring that begins so lacks its subject: "Of the collection", "Until it is gone"
+PREPOSITIONS = (
+    *("After ", "As ", "At ", "Between ", "By ", "For ", "From "),
+    *("In ", "Of ", "On ", "To ", "Until ", "With ", "Without "),
+)
+"""First words of a note that lacks its subject, such as "Of the collection" and "Until it is gone"."""
 FOLDERS = ("bench", "conformance", "controlplane", "demo", "deploy", "docs", "faults", "field", "fuzz", "tests")
 
 

@@ -63,7 +63,7 @@ async def test_a_command_of_a_spec_is_not_run(host):
     await host.start()
     steal = {"name": "custom", "command": ["/bin/sh", "-c", f"cat {key} > {stolen}"], "args": []}
     await host.place(runtime=steal)
-    await refuses(host, "Runtime.command is not run on this machine")
+    await refuses(host, "runtime.command is not run on this machine")
     assert not stolen.exists()
 
 

@@ -121,7 +121,7 @@ def test_a_change_that_would_undo_another_one_is_refused_in_one_sentence(chat: C
     monkeypatch.setattr(redeploy, "changed", lambda old, _arguments: alter(old))
     ran = chat.run("redeploy", "a", "--model", OTHER, "--no-wait")
     assert (ran.code, ran.out) == (1, "")
-    assert f"was changed by somebody else at the same time ({clash})" in ran.err
+    assert f"was changed by another client at the same time ({clash})" in ran.err
     assert len(ran.err.splitlines()) == 1
     name, value = next(iter(theirs.items()))
     assert chat.spec("a")[name] == value

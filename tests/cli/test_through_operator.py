@@ -238,7 +238,7 @@ def test_ctrl_c_leaves_it_to_the_operator(chat: Chat):
     with with_ctrl_c(), chat.meanwhile(strike):
         ran = chat.run("delete", "se/a", "--yes", "--timeout", "20")
     assert ran.code == 130
-    assert f"Look again with: pilotage delete servingendpoint/a -n {chat.namespace}" in ran.err
+    assert f"Follow it with: pilotage delete servingendpoint/a -n {chat.namespace}" in ran.err
 
 
 def test_one_that_nothing_was_made_for_is_just_gone(chat: Chat):
@@ -357,7 +357,7 @@ def lease(**spec: object) -> Object:
         ([], 0, False, "there is no Lease"),
         ([lease()], 20, True, "fresh"),
         ([lease()], 600, False, "expired 9m ago"),
-        ([lease(holderIdentity="")], 1, False, "nobody holds"),
+        ([lease(holderIdentity="")], 1, False, "no process holds"),
         ([lease(holderIdentity=""), lease()], 20, True, "fresh"),
     ],
 )

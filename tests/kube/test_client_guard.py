@@ -58,11 +58,11 @@ MISTAKES: dict[str, tuple[Callable[[Client], Awaitable[object]], str]] = {
     ),
     "delete without a uid": (
         lambda client: client.delete(CONFIG_MAPS, KEY, uid="", propagation=BACKGROUND),
-        "ConfigMap ns/x: a delete without a uid could take somebody else's object",
+        "ConfigMap ns/x: a delete without a uid could delete another client's object",
     ),
     "evict without a uid": (
         lambda client: client.evict(KEY, uid=""),
-        "Pod ns/x: a delete without a uid could take somebody else's object",
+        "Pod ns/x: a delete without a uid could delete another client's object",
     ),
     "a name that leads elsewhere": (
         lambda client: client.patch(PODS, ObjectKey("ns", "x/eviction"), merge_patch({})),

@@ -17,7 +17,7 @@ THIRD = "hf://acme/third/model.gguf"
     ("spec", "given", "words"),
     [
         ({}, SpecArguments(host="a.example.com"), "--host needs a route"),
-        ({"route": {"kind": "Ingress"}}, SpecArguments(gateway="g"), "--gateway goes with --route HTTPRoute"),
+        ({"route": {"kind": "Ingress"}}, SpecArguments(gateway="g"), "--gateway is an option of --route HTTPRoute"),
         ({"autoscaling": {"min": 1, "max": 8}}, SpecArguments(replicas=2), "between 1 and 8"),
         ({}, SpecArguments(env=("A",)), "write NAME=VALUE"),
     ],

@@ -73,9 +73,9 @@ CASES = [
          Decision(Phase.PROVE, (), ())),
     Case("what waits for nothing is deleted, as its entry says", ledger(DEPLOYMENT), {DEPLOYMENT.uid: PRESENT},
          Decision(Phase.STOP, (Action(Act.DELETE, DEPLOYMENT),), ())),
-    Case("what was not looked at is unknown, and waited for", ledger(INGRESS), {},
+    Case("what was not read is unknown, and waited for", ledger(INGRESS), {},
          Decision(Phase.DETACH, (), (
-             wait(INGRESS, Cause.UNREADABLE, "the API server", "it cannot be read: it was not looked at",
+             wait(INGRESS, Cause.UNREADABLE, "the API server", "it cannot be read: it was not read",
                   again=NOW + seconds(2)),))),
     Case("unknown is not gone: what comes after it waits", ledger(INGRESS, AFTER_INGRESS),
          {INGRESS.uid: UNKNOWN, AFTER_INGRESS.uid: PRESENT},

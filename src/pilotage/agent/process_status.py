@@ -38,8 +38,9 @@ def failed(failure: LaunchFailure, *, permanent: bool, ran: bool) -> DesiredStat
 
 
 def sentence(text: str) -> str:
-    """A phrase as a sentence; empty stays empty."""
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
+    """A phrase as a sentence, in which URLs, fields and programs keep their case; empty stays empty."""
+    plain = text.split(" ", 1)[0].isalpha()
+    return f"{text[:1].upper() if plain else text[:1]}{text[1:].rstrip('.')}." if text else ""
 
 
 def changes(

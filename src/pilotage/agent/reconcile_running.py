@@ -143,7 +143,7 @@ class Runner:
             entry = await self._registrar.show(obj, entry, SliceState.READY)
         except RegistrationRefused as error:
             phase = process_status.FAILED if error.reason == "NameTaken" else process_status.STARTING
-            message = f"It runs, and cannot be registered: {error.message}."
+            message = f"It runs, and cannot be registered: {error.message.rstrip('.')}."
             return RunOutcome(DesiredStatus(phase, error.reason, message, entry=entry), self._intervals.service)
         except (ApiError, LeaseLost) as error:  # nothing is known; the server goes on
             _log.warning("not registered", process=str(entry.key), error=str(error))

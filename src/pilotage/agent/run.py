@@ -138,7 +138,7 @@ class AgentProcess:
 
     def _exit_code(self, unproven: list[str]) -> AgentExit:
         for each in unproven:
-            _log.error("not proven to have stopped; the next agent goes on with it", what=each)
+            _log.error("not proven to have stopped; the next agent continues with it", what=each)
         if unproven:
             return AgentExit.UNPROVEN
         return AgentExit.HURRIED if self.agent.hurried else AgentExit.PROVEN

@@ -166,7 +166,7 @@ class Starter:
         tokens = known.context(runtime.args, kept.context_length)
         need = max(spec.memory_bytes or 0, memory.estimate(kept.size, kept.parameters, tokens))
         if refused := memory.refusal(need, self.free(but=uid)):
-            said = DesiredStatus(process_status.PENDING, "NoMemory", f"{refused[:1].upper()}{refused[1:]}.")
+            said = DesiredStatus(process_status.PENDING, "NoMemory", process_status.sentence(refused))
             return StartWait(said, self._intervals.memory)
         port = self._port(spec, state)
         if isinstance(port, StartWait):

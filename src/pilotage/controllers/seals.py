@@ -5,7 +5,7 @@ part carries a seal, an HMAC over its namespace, kind, name and the endpoint's u
 object does not fit it. The key is in a Secret of the operator's own namespace, which the first operator makes.
 
 When the key is lost, the next operator makes another one. The parts of endpoints that exist are then known by the uids
-in the endpoint's `status.ledger`, and are sealed anew. What an endpoint that is gone has left is not recognised.
+in the endpoint's `status.ledger`, and are sealed again. What an endpoint that is gone has left is not recognised.
 """
 
 import asyncio
@@ -82,7 +82,7 @@ class Seals:
             return self._read(await client.get(SECRETS, self._place))
         _log.warning(
             "made a new key for the seals of parts; what was sealed with another key, or by no operator so far, counts "
-            "by the ledger of its endpoint and is sealed anew",
+            "by the ledger of its endpoint and is sealed again",
             secret=str(self._place),
         )
         return key
@@ -95,7 +95,7 @@ class Seals:
         if len(key) != KEY_BYTES:
             raise KeyUnusable(
                 f"secret/{self._place.name} -n {self._place.namespace} has no entry `key` of {KEY_BYTES} bytes. Restore"
-                " it from a backup, or delete it: then another key is made, and the parts of endpoints are sealed anew."
+                " it from a backup, or delete it: then a new key is created, and the parts of endpoints sealed again."
             )
         return key
 

@@ -99,7 +99,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Feed the parser, and wake the reader (`asyncio.Protocol`)."""
         if self._parser is None:
-            return self.abort("something came that nobody asked for")
+            return self.abort("the server sent bytes without a request")
         try:
             pieces = self._parser.feed(data)
         except BadAnswer as error:

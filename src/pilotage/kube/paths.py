@@ -17,7 +17,7 @@ def object_path(resource: Resource, key: ObjectKey, subresource: str = "") -> st
 def check_uid(resource: Resource, key: ObjectKey, uid: str) -> None:
     """ValueError unless there is one."""
     if not uid:
-        raise ValueError(f"{resource.kind} {key}: a delete without a uid could take somebody else's object")
+        raise ValueError(f"{resource.kind} {key}: a delete without a uid could delete another client's object")
 
 
 def with_query(path: str, query: Mapping[str, str]) -> str:

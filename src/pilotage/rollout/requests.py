@@ -156,7 +156,7 @@ async def change(client: Client, key: ObjectKey, alter: Callable[[Object], Json]
         theirs = _changed(first.get("spec", default={}), before.get("spec", default={}))
         if clash := theirs & _changed(before.get("spec", default={}), wanted["spec"]):
             raise ChangeConflict(
-                f"{before.ref} was changed by somebody else at the same time ({', '.join(sorted(clash))}), so it was "
+                f"{before.ref} was changed by another client at the same time ({', '.join(sorted(clash))}), so it was "
                 f"left as they want it. See: pilotage status {quote(key.name)} -n {quote(key.namespace)}"
             )
         try:

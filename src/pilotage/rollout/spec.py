@@ -132,7 +132,7 @@ def _set_route(spec: Json, given: SpecArguments) -> None:
 
         takers = [name for name, router in ROUTERS.items() if "gateway" in router.fields]
         if kind not in takers:
-            raise RequestError(f"--gateway goes with --route {' or '.join(takers)}.")
+            raise RequestError(f"--gateway is an option of --route {' or '.join(takers)}.")
         namespace, slash, name = given.gateway.rpartition("/")
         route["gateway"] = {"name": name} | ({"namespace": namespace} if slash else {})
     if route:

@@ -65,7 +65,7 @@ def _of_scaling(endpoint: EndpointRef, capabilities: Capabilities) -> Iterator[s
     if autoscaling is None:
         return
     if autoscaling.min < 1:
-        yield "autoscaling.min is 0: nobody would see a request that could bring the first replica back. Use 1 or more."
+        yield "autoscaling.min is 0: no request could bring the first replica back. Use 1 or more."
     by_cpu = endpoint.spec.placement.kind == "KServe" or scaler_of(endpoint.spec, capabilities) is AUTOSCALERS
     resources = endpoint.spec.resources
     if by_cpu and not ({"cpu"} & {*resources.requests, *resources.limits}):

@@ -158,7 +158,7 @@ def test_pods_that_nobody_looked_for_are_not_missed() -> None:
 
 
 def test_whether_other_namespaces_were_looked_at_is_said() -> None:
-    said = "Controllers in other namespaces than shop were not looked for."
+    said = "Controllers in other namespaces than shop were not searched for."
     assert said in finalizer_owner(world(namespaces=("shop",)), held("acme.io/x"), "acme.io/x").evidence
     elsewhere = deployment("other", "elsewhere")
     assert said not in finalizer_owner(world(elsewhere, namespaces=("shop",)), held("acme.io/x"), "acme.io/x").evidence
@@ -333,7 +333,7 @@ def test_a_process_is_kept_by_the_agent_of_its_host_and_the_lease_says_whether_t
     found = finalizer_owner(world(process(), *leases), process(), "pilotage.dev/agent")
     assert found.who == "the agent of host/gpu-1"
     assert (found.alive, found.trouble) == (alive, trouble)
-    assert "runs on" in found.leaks
+    assert "keeps running" in found.leaks
 
 
 def test_a_process_that_is_on_no_host_is_the_operators():

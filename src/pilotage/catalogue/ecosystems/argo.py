@@ -103,7 +103,7 @@ ECOSYSTEM = Ecosystem(
         _by_argo_cd(
             ("resources-finalizer.argocd.argoproj.io", "resources-finalizer.argocd.argoproj.io/*"),
             does="deletes everything that the Application deployed",
-            leaks="everything that the Application deployed: it stays, and nobody manages it.",
+            leaks="everything that the Application deployed: it stays, and no controller manages it.",
         ),
         _by_argo_cd(
             ("post-delete-finalizer.argocd.argoproj.io*", "pre-delete-finalizer.argocd.argoproj.io*"),

@@ -19,7 +19,7 @@ ECOSYSTEM = Ecosystem(
             ("finalizers.fluxcd.io",),
             "Flux controller",
             "prunes what it applied, where it was asked to prune",
-            "everything that was applied or installed by this object: it stays, and nobody manages it.",
+            "everything that was applied or installed by this object: it stays, and no controller manages it.",
             (
                 "kustomize-controller",
                 "helm-controller",

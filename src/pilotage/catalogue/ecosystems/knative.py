@@ -56,7 +56,7 @@ ECOSYSTEM = Ecosystem(
             ),
             "Knative",
             "takes the object out of its data plane",
-            "routes, channels or subscriptions that its data plane goes on serving.",
+            "routes, channels or subscriptions that its data plane continues to serve.",
             ("net-*-controller", "eventing-controller", "imc-controller", "kafka-controller"),
             ("knative-serving", "knative-eventing"),
             (("app.kubernetes.io/name", "knative-serving"), ("app.kubernetes.io/name", "knative-eventing")),

@@ -69,7 +69,7 @@ ECOSYSTEM = Ecosystem(
             ("trainedmodel.finalizer",),
             "KServe controller",
             "takes the model out of its server's configuration",
-            "the model's entry in the configuration of its server, which goes on serving it.",
+            "the model's entry in the configuration of its server, which continues to serve it.",
             ("kserve-controller-manager", "kserve-controller"),
             ("kserve", "kubeflow"),
             (("control-plane", "kserve-controller-manager"),),

@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 @click.option(
     "--allow-commands/--no-allow-commands",
     default=None,
-    help="Whether specs may name any command, argument and variable. Whoever may place a process then runs what they "
-    "like on this machine. [default: presets only, with arguments that are known to be safe]",
+    help="Whether specs may name any command, argument and variable. Everyone who may place a process can then run "
+    "any program on this machine. [default: presets only, with arguments that are known to be safe]",
 )
 @click.option(
     "--run-as",
     metavar="USER",
-    help="Where the agent is root, servers run as this user, by name or number. [default: 65533, which nobody else is]",
+    help="Where the agent is root, servers run as this user, by name or number. [default: 65533, a user of its own]",
 )
 @click.option("--namespaces", metavar="NAME", multiple=True, help="Only its processes run here; repeatable.")
 @click.option("--reserved-ports", metavar="PORT", type=int, multiple=True, help="No server gets it; repeatable.")

@@ -185,7 +185,7 @@ async def _follow(operated: OperatorTeardown, options: _Options) -> int:
         names = " ".join(quote(f"servingendpoint/{each.endpoint.meta.name}") for each in operated.teardowns)
         namespace = quote(operated.teardowns[0].endpoint.meta.namespace)
         again = f"pilotage delete {names} -n {namespace}"
-        say(f"Stopped waiting; the operator continues. Look again with: {again}", err=True)
+        say(f"Stopped waiting; the operator continues. Follow it with: {again}", err=True)
         return INTERRUPTED
     return max(codes)
 
@@ -195,7 +195,7 @@ def _show(prepared: Prepared, resumed: Resumed | None, options: _Options) -> int
     asks = not options.yes and not options.dry_run and bool(prepared.ledger.going)
     if asks and not sys.stdin.isatty():
         raise click.UsageError(
-            "This is not a terminal, so there is nobody to confirm: add --yes, or --dry-run to look."
+            "This is not a terminal, so it cannot be confirmed here: add --yes, or --dry-run for the plan only."
         )
     if options.json:
         import json

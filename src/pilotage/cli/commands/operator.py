@@ -65,7 +65,7 @@ def operator(cluster: ClusterChoice, config: Path | None, **given: object) -> No
     try:
         asyncio.run(_run(settings, cluster))
     except LeaseLost as error:
-        raise click.ClickException(f"{error}. Another operator goes on.") from error
+        raise click.ClickException(f"{error}. Another operator continues.") from error
     except OSError as error:
         raise click.ClickException(f"{error}. Choose another --metrics-address.") from error
 

@@ -73,7 +73,7 @@ async def why(
     """
     need_words(words)
     if finalizer and not code:
-        raise click.UsageError("--finalizer goes with --fix=strip-finalizer.")
+        raise click.UsageError("--finalizer is an option of --fix=strip-finalizer.")
     if code:
         if files:
             raise BadTarget("A dump cannot be changed. Use --fix without -f, on the cluster itself.")
@@ -164,7 +164,7 @@ def _agreed(proposal: Proposal, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise click.UsageError("This is not a terminal, so there is nobody to confirm: add --yes.")
+        raise click.UsageError("This is not a terminal, so it cannot be confirmed here: add --yes.")
     return click.confirm("Continue?", default=False, err=True)
 
 

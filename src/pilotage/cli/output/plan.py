@@ -22,8 +22,9 @@ def exit_code(prepared: Prepared) -> int:
 def unread_sentence(ledger: Ledger) -> str:
     """Sentence about the kinds that could not be searched."""
     shown = ", ".join(ledger.unread[:3]) + (", …" if len(ledger.unread) > 3 else "")
+    kinds = "1 kind" if len(ledger.unread) == 1 else f"{len(ledger.unread)} kinds"
     return (
-        f"{len(ledger.unread)} kinds could not be read ({shown}), so what of them is meant is unknown. "
+        f"{kinds} could not be read ({shown}), so what of them is meant is unknown. "
         "Ask for the permission to list them, or name the objects."
     )
 

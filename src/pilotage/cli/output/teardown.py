@@ -200,7 +200,7 @@ def _endpoint_left_lines(result: EndpointResult) -> list[str]:
     lines = [f"Not finished: {result.left} of {result.total} {_are(result.left)} not known to be gone."]
     lines += (f"  {describe(wait, now)}" for wait in result.blockers[:BLOCKERS_MAX])
     lines += [] if result.record else ["  The operator has not begun."]
-    return [*lines, f"The operator continues. Look again with: pilotage delete {name}"]
+    return [*lines, f"The operator continues. Follow it with: pilotage delete {name}"]
 
 
 def _named(obj: Object) -> str:

@@ -36,6 +36,7 @@ from pilotage.teardown.engine.receipt import conclude
 from pilotage.teardown.engine.run_state import RunState
 from pilotage.teardown.engine.saved import LedgerRefused, check_saved
 from pilotage.teardown.planning.ledger import Ledger
+from pilotage.teardown.snapshot.fields import counted
 from pilotage.traffic.contract import ProxyObserver
 
 _log = structlog.get_logger(__name__)
@@ -229,7 +230,7 @@ class TeardownController:
             "Complete",
             status=True,
             reason="ProvenGone",
-            message=f"{len(run.state.ledger.going)} objects are proven gone, {len(run.state.ledger.kept)} are kept.",
+            message=_result_text(run.state.ledger),
             generation=record.meta.generation,
             now=now,
         )
@@ -375,6 +376,11 @@ def _read_back(saved: Json) -> Ledger:
         raise TerminalError(
             "LedgerUnreadable", f"status.ledger: {error}. Delete this Teardown: another one takes its place."
         ) from error
+
+
+def _result_text(ledger: Ledger) -> str:
+    gone, kept = counted(len(ledger.going), "object is", "objects are"), counted(len(ledger.kept), "is", "are")
+    return f"{gone} proven gone, {kept} kept."
 
 
 def _conditions(record: Object) -> list[Json]:

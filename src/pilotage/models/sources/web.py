@@ -67,7 +67,7 @@ def _identity(source: HttpSource, wanted: Wanted) -> str:
     raise PermanentError(
         Reason.SECRET_UNUSABLE,
         f"the Secret for {source} does not say that it may be sent to {host}",
-        f"Let whoever owns the Secret add the entry `hosts` with {host} to it, or change spec.source",
+        f"Let the owner of the Secret add the entry `hosts` with {host} to it, or change spec.source",
     )
 
 

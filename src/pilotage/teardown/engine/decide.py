@@ -78,7 +78,7 @@ def is_over(seen: Observation | None) -> bool:
     return seen is not None and seen.state in _OVER
 
 
-_UNSEEN = Observation(State.UNKNOWN, problem="it was not looked at")
+_UNSEEN = Observation(State.UNKNOWN, problem="it was not read")
 _OVER = (State.GONE, State.FOREIGN)
 _NEVER = (ErrorClass.FORBIDDEN, ErrorClass.INVALID)
 

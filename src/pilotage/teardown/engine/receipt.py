@@ -22,6 +22,7 @@ from pilotage.kube.wire import format_micro_time
 from pilotage.teardown.engine.progress import Outcome
 from pilotage.teardown.engine.saved import LedgerRefused, check_saved
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger
+from pilotage.teardown.snapshot.fields import counted
 
 FORMAT = "pilotage.dev/receipt-v1"
 BYTES_MAX = 64 << 20
@@ -116,7 +117,9 @@ def _unread(ledger: Ledger) -> list[str]:
     if not ledger.unread:
         return []
     shown = ", ".join(ledger.unread[:3]) + (", …" if len(ledger.unread) > 3 else "")
-    return [f"{len(ledger.unread)} kinds could not be read ({shown}): what of them was meant may still be there"]
+    return [
+        f"{counted(len(ledger.unread), 'kind')} could not be read ({shown}): what of them was meant may still be there"
+    ]
 
 
 def _names_taken(outcome: Outcome) -> list[str]:

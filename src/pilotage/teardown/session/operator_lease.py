@@ -52,7 +52,7 @@ def judge(leases: list[Object], now: dt.datetime) -> OperatorPresence:
     if late <= 0:
         return OperatorPresence(True, namespace, "its Lease is fresh")
     if late == float("inf"):
-        return OperatorPresence(False, namespace, f"nobody holds its Lease ({LEASE} -n {namespace})")
+        return OperatorPresence(False, namespace, f"no process holds its Lease ({LEASE} -n {namespace})")
     return OperatorPresence(False, namespace, f"its Lease ({LEASE} -n {namespace}) expired {span(late)} ago")
 
 

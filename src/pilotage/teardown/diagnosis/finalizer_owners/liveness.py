@@ -77,7 +77,7 @@ def judge_lease(world: World, lease: Item) -> Judgement:
     holder = text(body, "spec", "holderIdentity")
     renewed = seconds_since(world.now, text(body, "spec", "renewTime"))
     if not holder or renewed is None:
-        return Judgement(Liveness.UNKNOWN, evidence=(f"Nobody holds {lease}.",))
+        return Judgement(Liveness.UNKNOWN, evidence=(f"No process holds {lease}.",))
     duration = number(body, "spec", "leaseDurationSeconds", default=LEASE_SECONDS_DEFAULT)
     if renewed <= duration + SLACK_SECONDS:
         return Judgement(Liveness.ALIVE, evidence=(f"{lease} was renewed {span(renewed)} ago by {holder}.",))

@@ -179,7 +179,7 @@ class FinalizerOwners:
                 yield f"{GroupKind(group, kind)} could not be read: {problem}."
         if not self.looked_everywhere:
             read = ", ".join(sorted(self._world.namespaces))
-            yield f"Controllers in other namespaces than {read} were not looked for."
+            yield f"Controllers in other namespaces than {read} were not searched for."
 
 
 def _of_row(

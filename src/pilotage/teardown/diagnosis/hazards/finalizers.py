@@ -126,7 +126,7 @@ def _unknown(keeper: FinalizerOwner, group: HazardGroup, *, everywhere: bool) ->
         else "no controller was found that would remove it"
     )
     if not everywhere and keeper.workload is None:
-        who += " (other namespaces were not looked at)"
+        who += " (other namespaces were not read)"
     return Hazard(
         HazardCode.KEEPER_UNKNOWN,
         group.example,

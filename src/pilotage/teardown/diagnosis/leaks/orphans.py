@@ -131,7 +131,7 @@ def _job(item: Item) -> Leak:
         item,
         "was made by a CronJob and has no owner any more: no history limit removes it",
         Severity.LOW,
-        "It and its pods stay until somebody deletes them.",
+        "It and its pods stay until a person deletes them.",
         delete(item),
         "Deletes the Job and its pods, and with them their logs.",
         (f"it has the annotation {SCHEDULED}, and no owner",),

@@ -121,7 +121,7 @@ def _leak(item: Item, reference: OwnerReference, state: _Owner, *, here: bool) -
         item,
         f"{texts[state]}: {collector}",
         Severity.MEDIUM if never else Severity.LOW,
-        "It stays until somebody deletes it." if never else "It is in the way until it is collected.",
+        "It stays until a person deletes it." if never else "It is in the way until it is collected.",
         delete(item),
         f"Deletes this object, with what it owns. {again}",
         (evidence,),

@@ -6,7 +6,7 @@ from pilotage.catalogue.names import SERVICE_NAME, SLICE
 from pilotage.catalogue.relation import Relation
 from pilotage.teardown.diagnosis.leaks.model import Leak, LeakCode, LeakSurvey, Severity, delete
 from pilotage.teardown.diagnosis.remedies import place
-from pilotage.teardown.snapshot.fields import entries, mapping, text
+from pilotage.teardown.snapshot.fields import counted, entries, mapping, text
 from pilotage.teardown.snapshot.world import Item, Name
 
 _MESH = "networking.istio.io"
@@ -64,10 +64,10 @@ def _with_gone_pods(survey: LeakSurvey, item: Item) -> Leak | None:
         item,
         f"sends traffic to the addresses of pods that are gone: {names}",
         Severity.HIGH,
-        "Requests to these addresses fail, or reach whoever has them now.",
+        "Requests to these addresses fail, or reach the pods that have them now.",
         f"kubectl edit {place(item)}",
         "Take these endpoints out. Where a controller keeps the slice, find out why it does not: it should have.",
-        (f"{len(gone)} of {len(entries(body, 'endpoints'))} endpoints name a pod that is not there",),
+        (f"{len(gone)} of {counted(len(entries(body, 'endpoints')), 'endpoint')} without an existing pod",),
     )
 
 

@@ -10,7 +10,7 @@ from pilotage.teardown.diagnosis.why.backends import behind
 from pilotage.teardown.diagnosis.why.codes import CauseCode
 from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS, WhyContext
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
-from pilotage.teardown.snapshot.fields import condition, mapping, since, span, text
+from pilotage.teardown.snapshot.fields import condition, counted, mapping, since, span, text
 from pilotage.teardown.snapshot.world import Item, Name
 
 API_SERVICE = ("apiregistration.k8s.io", "APIService")
@@ -66,10 +66,11 @@ def _definition(context: WhyContext, crd: Item) -> Iterator[StuckCause]:
         )
     staying = [each for each in instances if not each.terminating]
     if staying and context.deleted_seconds_ago(crd) >= COLLECTOR_SECONDS:
+        still = counted(len(staying), "object of its kind is", "objects of its kind are")
         yield StuckCause(
             CauseCode.CRD_INSTANCES_NOT_DELETED,
             crd,
-            f"{len(staying)} objects of its kind are not being deleted, such as {staying[0]}",
+            f"{still} not being deleted, such as {staying[0]}",
             evidence,
             Confidence.MEDIUM,
             remedies=(

@@ -116,7 +116,7 @@ def _hpa(context: WhyContext, item: Item, scaler: Item, body: object) -> StuckCa
     rescales = [each for each in (answer.items if answer else ()) if text(each, "reason") == "SuccessfulRescale"]
     evidence = [f"it last scaled it {span(scaled)} ago, to {number(body, 'status', 'desiredReplicas')}"]
     evidence += [f"it says: {text(each, 'message')}" for each in rescales[-1:]]
-    said = f"fights over {item}: it keeps {least} or more replicas, whoever scales it down"
+    said = f"fights over {item}: it keeps {least} or more replicas, whatever scales it down"
     return _scaler(item, scaler, CauseCode.AUTOSCALER_FIGHTS, said, tuple(evidence))
 
 

@@ -260,7 +260,7 @@ def _unclaimed(item: Item, keeper: FinalizerOwner) -> StuckCause:
         keeper.evidence,
         Confidence.MEDIUM,
         remedies=(
-            look_at(item, "Find out who put it there", "Whoever did knows what it is for. Nothing changes."),
+            look_at(item, "Find out who put it there", "Its author knows what it is for. Nothing changes."),
             *last_resort(item, keeper),
         ),
     )

@@ -195,7 +195,7 @@ def _not_deleted(context: WhyContext, namespace: Item, staying: list[Item], fail
                 Remedy(
                     "Delete what is in it, in order",
                     f"pilotage delete -n {quote(namespace.meta.name)} --all",
-                    f"Would delete {len(staying)} objects, which are to go anyway. Nothing leaks.",
+                    "Would delete all of them, as the namespace controller is to do anyway. Nothing leaks.",
                     REPAIR,
                     namespace,
                 ),

@@ -40,7 +40,7 @@ def _claim(context: WhyContext, item: Item) -> Iterator[StuckCause]:
         yield StuckCause(
             CauseCode.PVC_KEPT_BY_STATEFULSET,
             item,
-            f"belongs to {owner}, and stays when that goes: its data is kept until somebody deletes the claim",
+            f"belongs to {owner}, and stays when that goes: its data is kept until a person deletes the claim",
             ("persistentVolumeClaimRetentionPolicy.whenDeleted of the StatefulSet is Retain, which is the default",),
         )
 
