@@ -135,7 +135,7 @@ async def _fill(
     if opened.size is not None and partial.length != opened.size:
         what = f"{source} should have {opened.size} bytes, and {partial.length} came"
         if partial.length > opened.size:
-            await blocking(partial.begin, "", None)
+            await blocking(partial.begin, "")
         raise TransientError(Reason.INCOMPLETE, what)
     return opened
 

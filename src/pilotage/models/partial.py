@@ -45,7 +45,7 @@ class Partial:
         self._lock = threading.Lock()
         self._note = path.with_suffix(".note")
 
-    def begin(self, validator: str, size: int | None) -> None:
+    def begin(self, validator: str, size: int | None = None) -> None:
         """Start from nothing, with content of this validator ("": it cannot be continued later) and size."""
         with self._lock:
             self.sum, self.hashed = hashlib.sha256(), 0
