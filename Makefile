@@ -80,8 +80,8 @@ conformance: $(VENV)/dev ## run Kubernetes's own conformance specs against the r
 kube: $(VENV)/dev ## get the control plane now: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kwok
 	$(PYTHON) -m controlplane build
 
-field: $(VENV)/dev ## build the controllers of others that some tests run beside: Contour, KServe's manager, Helm
-	$(PYTHON) -m field contour kserve helm
+field: $(VENV)/dev ## build the programs of others that some tests run beside: Contour, KServe's manager, Helm, a registry
+	$(PYTHON) -m field contour kserve helm registry
 
 manifests: $(VENV)/dev ## write deploy/crds, deploy/chart, the generated table of the catalogue and docs/layers.svg from the code
 	$(PYTHON) -m deploy

@@ -71,4 +71,8 @@ TOOLS = {
         Module("github.com/tohjustin/kube-lineage", "v0.5.0", "h1:M8Ogl9rVcbCsA07Y5lU55Z1sRVIpBZl0bcu4La0hJfg="),
         "./cmd/kube-lineage",
     ),
+    "registry": Tool(
+        Module("github.com/distribution/distribution/v3", "v3.1.2", "h1:/Bv2YIqqSR00HiO49FT93hovy6r9IlrzwUDsJjCN5qg="),
+        "./cmd/registry",
+    ),
 }

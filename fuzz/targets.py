@@ -11,6 +11,7 @@ import json
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -20,6 +21,9 @@ from pilotage.kube.label_requirement import SelectorError
 from pilotage.kube.selectors import FieldSelector, LabelSelector
 from pilotage.models.format import safetensors_data_untrusted
 from pilotage.models.gguf import GgufError, read_gguf_untrusted
+from pilotage.models.problems import PermanentError
+from pilotage.models.source import ImageSource
+from pilotage.models.sources.oci import challenge_untrusted, choose_layer, manifest_untrusted, token_untrusted
 from pilotage.teardown.diagnosis.why.explain import explain
 from pilotage.teardown.diagnosis.why.render import render, to_json
 from pilotage.teardown.engine import receipt
@@ -292,6 +296,32 @@ _SAFETENSORS = (
 )
 
 
+def manifest(data: bytes) -> None:
+    """A manifest is refused, or names a layer by a digest; a challenge and a token fit into a request."""
+    challenge = challenge_untrusted(data.decode(errors="replace"))
+    if challenge.realm and not urlsplit(challenge.realm).hostname:
+        raise Broken(f"{challenge.realm!r} is no URL")
+    if not token_untrusted(data).isprintable():
+        raise Broken("a token is not fit for a header")
+    try:
+        layer = choose_layer(manifest_untrusted(data, "it"), ImageSource("a", "b", "c"))
+    except PermanentError as error:
+        if not str(error).isprintable():
+            raise Broken(f"{error!s:.300} is not fit to be shown") from error
+        return
+    if len(layer.digest) != len("sha256:") + 64:
+        raise Broken(f"{layer.digest!r} is no digest")
+
+
+_LAYER = b'{"mediaType":"a/b","digest":"sha256:%s","size":5,"annotations":{"org.opencontainers.image.title":"a.gguf"}}'
+_MANIFESTS = (
+    b'{"schemaVersion":2,"config":{},"layers":[' + _LAYER % (b"0" * 64) + b"]}",
+    b'{"manifests":[' + _LAYER % (b"f" * 64) + b'],"layers":[]}',
+    b'Bearer realm="https://auth.example.com/token",service="registry",scope="repository:a/b:pull"',
+    b'{"token":"abc","access_token":"def"}',
+)
+
+
 def _entry(key: bytes, kind: int, value: bytes) -> bytes:
     return len(key).to_bytes(8, "little") + key + kind.to_bytes(4, "little") + value
 
@@ -403,6 +433,7 @@ TARGETS = {
         Target("selector", selector, _SELECTORS, 512),
         Target("gguf", gguf, _GGUF, 1024),
         Target("safetensors", safetensors, _SAFETENSORS, 1024),
+        Target("manifest", manifest, _MANIFESTS, 1024),
         Target("dump", dump, _DUMPS),
         Target("receipt", receipts, _RECEIPTS),
     )

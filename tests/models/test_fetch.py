@@ -264,7 +264,9 @@ async def test_each_answer_is_of_its_class(tmp_path, status):
         site.plans = [Says(status)]
         with pytest.raises(Problem) as refused:
             await bring(site, tmp_path / "a")
-    assert (type(refused.value), refused.value.reason) == REFUSALS[status]
+    kind, reason = REFUSALS[status]
+    assert isinstance(refused.value, kind)
+    assert refused.value.reason is reason
     assert list(tmp_path.iterdir()) == []
 
 

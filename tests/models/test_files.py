@@ -131,7 +131,6 @@ async def test_a_file_is_copied_whole(root, tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("oci://ghcr.io/x/y:1", "Use https://, hf:// or s3://"),
         ("pvc://claim/a.gguf", "read by the pod"),
         ("hf://Qwen/Qwen3", "Name a file of it"),
     ],

@@ -28,7 +28,10 @@ GOOD = {
     "s3://bucket/a/b.gguf": BucketSource("s3", "bucket", "a/b.gguf"),
     "gs://bucket/b.gguf": BucketSource("gs", "bucket", "b.gguf"),
     "az://account1/container/b.gguf": BucketSource("az", "container", "b.gguf", "account1"),
-    "oci://ghcr.io/x/y:1": ImageSource("ghcr.io/x/y:1"),
+    "oci://ghcr.io/x/y:1": ImageSource("ghcr.io", "x/y", "1"),
+    "oci://registry.local:5000/y": ImageSource("registry.local:5000", "y", "latest"),
+    f"oci://ghcr.io/x/y:1@sha256:{'a' * 64}": ImageSource("ghcr.io", "x/y", f"sha256:{'a' * 64}"),
+    "oci://[::1]:5000/x/y:1#dir/a%20b.gguf": ImageSource("[::1]:5000", "x/y", "1", "dir/a b.gguf"),
     "pvc://weights/a/b.gguf": ClaimSource("weights", PurePosixPath("a/b.gguf")),
 }
 
@@ -59,6 +62,14 @@ def test_a_source_is_read(text):
         ("s3://bucket/", "looks like s3://"),
         ("s3://bucket:1/x", "no port"),
         ("az://account1/container", "looks like az://"),
+        ("oci://ghcr.io", "looks like oci://"),
+        ("oci://ghcr.io/X/y:1", "looks like oci://"),
+        ("oci://ghcr.io/x/../y:1", "looks like oci://"),
+        ("oci://ghcr.io/x/y?a=b", "looks like oci://"),
+        ("oci://ghcr.io:99999/x/y", "no valid URL"),
+        ("oci://ghcr.io/x/y:1:2", "no tag and no digest"),
+        ("oci://ghcr.io/x/y@sha256:abc", "no tag and no digest"),
+        ("oci://ghcr.io/x/y:1#../a", "without empty parts"),
         ("pvc://Weights/x", "looks like pvc://"),
         ("pvc://weights/../x", "without empty parts"),
     ],
@@ -87,6 +98,8 @@ def test_a_signature_in_a_query_is_not_shown():
         ("file:///models/.hidden", "hidden"),
         ("s3://bucket/dir/w.safetensors", "w.safetensors"),
         ("https://example.com/%2F", "model"),
+        ("oci://ghcr.io/x/tiny:1", "tiny"),
+        ("oci://ghcr.io/x/tiny:1#dir/q4.gguf", "q4.gguf"),
     ],
 )
 def test_a_fetched_file_gets_a_harmless_name(text, name):

@@ -25,6 +25,7 @@ class Asked(NamedTuple):
 
     path: str
     headers: dict[str, str]
+    query: str = ""
 
 
 @dataclass
@@ -119,11 +120,15 @@ class Web:
         self.serving.add(task)
         task.add_done_callback(self.serving.discard)
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            begin = await reader.readexactly(1)
+            if begin == b"\x16":  # TLS, which is not spoken here
+                writer.write(_head("400 Bad Request", {}))
+                raise ConnectionError
+            head = (begin + await reader.readuntil(b"\r\n\r\n")).decode()
             first, *lines = head.strip().split("\r\n")
-            path = first.split(" ")[1].partition("?")[0]
+            path, _, query = first.split(" ")[1].partition("?")
             headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-            self.asked.append(Asked(path, headers))
+            self.asked.append(Asked(path, headers, query))
             self.news.set()
             plan = self.plans.pop(0) if self.plans else None
             if isinstance(plan, Silent):

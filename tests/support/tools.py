@@ -14,7 +14,7 @@ from controlplane import NoControlPlane
 from controlplane.background import BackgroundBuild
 from tests.conftest import REMOTE, UNDER_CI
 
-PROGRAMS = {"edge": "contour", "kserve": "kserve", "helm": "helm"}
+PROGRAMS = {"edge": "contour", "kserve": "kserve", "helm": "helm", "registry_program": "registry"}
 """Tools by fixture."""
 
 
@@ -106,6 +106,11 @@ def tools(pytestconfig: pytest.Config) -> None:
     """Build the tools. Skipped, or failed under CI, where they are unavailable."""
     if missing := pytestconfig.stash[TOOLS].missing:
         unavailable(missing)
+
+
+@pytest.fixture(scope="session")
+def registry_program(tools: None) -> None:
+    """The program of a container registry is there."""
 
 
 def unavailable(why: str) -> None:

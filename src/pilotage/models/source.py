@@ -17,6 +17,10 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 _ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
 _HUB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
+_REGISTRY = re.compile(r"([a-z0-9.-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?")
+_REPOSITORY = re.compile(r"(?=.{1,255}\Z)[a-z0-9]+(?:(?:\.|_|__|-+|/)[a-z0-9]+)*")
+_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _CLAIM = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
@@ -68,12 +72,19 @@ class BucketSource:
 
 @dataclass(frozen=True, slots=True)
 class ImageSource:
-    """An artifact in a container registry."""
+    """A file of an artifact in a container registry."""
 
+    registry: str
+    """Host, with the port where it is not that of https."""
+    repository: str
     reference: str
+    """Tag, or digest (sha256:…)."""
+    file: str = ""
+    """Name of one of its files; empty: the only one, or the one with weights."""
 
     def __str__(self) -> str:
-        return f"oci://{self.reference}"
+        mark = "@" if ":" in self.reference else ":"
+        return f"oci://{self.registry}/{self.repository}{mark}{self.reference}" + (f"#{self.file}" if self.file else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +117,7 @@ def parse_source(text: str) -> Source:
         raise _bad(
             "it has credentials in it, which everybody can read; put them into a Secret and name it in secretRef"
         )
-    if scheme not in ("http", "https") and (port is not None or url.query or url.fragment):
+    if scheme not in ("http", "https", "oci") and (port is not None or url.query or url.fragment):
         raise _bad(f"{scheme}:// takes no port, query or fragment; write ? and # as %3F and %23")
     return _PARSERS[scheme](url)
 
@@ -122,8 +133,8 @@ def file_name(source: Source) -> str:
             last = path.rpartition("/")[2]
         case BucketSource():
             last = source.key.rpartition("/")[2]
-        case ImageSource(reference):
-            last = reference.rpartition("/")[2]
+        case ImageSource():
+            last = (source.file or source.repository).rpartition("/")[2]
     return re.sub(r"[^A-Za-z0-9._-]", "_", last).lstrip(".")[-120:] or "model"
 
 
@@ -185,7 +196,18 @@ def _in_bucket(scheme: str, bucket: str, key: str, example: str, account: str = 
 
 
 def _image(url: SplitResult) -> ImageSource:
-    return ImageSource(url.netloc + url.path)
+    example = "oci://HOST/REPOSITORY:TAG, …@sha256:DIGEST or …:TAG#FILE"
+    named, _, digest = url.path.removeprefix("/").partition("@")
+    repository, _, tag = named.partition(":")
+    reference = digest or tag or "latest"
+    if not _REGISTRY.fullmatch(url.netloc) or not _REPOSITORY.fullmatch(repository) or url.query:
+        raise _bad(f"a source in a registry looks like {example}")
+    if not (_DIGEST if digest else _TAG).fullmatch(reference):
+        raise _bad(f"what follows its repository is no tag and no digest; it looks like {example}")
+    file = unquote(url.fragment)
+    if file:
+        _check_parts(file, example)
+    return ImageSource(url.netloc, repository, reference, file)
 
 
 def _claim(url: SplitResult) -> ClaimSource:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from pilotage.models.problems import PermanentError, Reason
 from pilotage.models.source import HubSource
 from pilotage.models.sources import Opened, Wanted
-from pilotage.models.sources.web import open_url
+from pilotage.models.sources.web import WebFile, open_url
 
 TOKENS = ("token", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 
@@ -31,5 +31,5 @@ async def open_source(source: HubSource, wanted: Wanted) -> AsyncIterator[Opened
         " the conditions of a gated repository have to be accepted on its page first"
     )
     identity = f"Bearer {token}" if token else ""
-    async with open_url(url, str(source), identity, wanted, unauthorized=what_to_do) as opened:
+    async with open_url(WebFile(url, str(source), identity, what_to_do), wanted) as opened:
         yield opened

@@ -14,14 +14,14 @@ import email.utils
 import re
 import socket
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 from yarl import URL
 
 from pilotage import __version__
-from pilotage.models.access import Access
+from pilotage.models.access import Access, SourceCredentials
 from pilotage.models.problems import PermanentError, Problem, Reason, TransientError
 from pilotage.models.source import HttpSource
 from pilotage.models.sources import Opened, Wanted
@@ -40,20 +40,48 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)")
 
 
+class WebFile(NamedTuple):
+    """A file on a web server, and how to ask for it."""
+
+    url: str
+    shown: str
+    """Its name in messages."""
+    authorization: str = ""
+    """The Authorization header, for the host of the URL alone."""
+    unauthorized: str = ""
+    """Advice for a 401 or 403, where it is not just a matter of the right Secret."""
+    accept: str = ""
+    digest: str = ""
+    """The name of a content that is addressed by it, and never changes: its validator, whatever the server says."""
+
+
+class Challenged(PermanentError):
+    """A 401 of the host that was asked; `challenge` is its WWW-Authenticate header."""
+
+    def __init__(self, what: str, to_do: str, challenge: str) -> None:
+        super().__init__(Reason.UNAUTHORIZED, what, to_do)
+        self.challenge = challenge
+
+
+class NoTls(TransientError):
+    """A TLS handshake that failed for another reason than a certificate: the server may not speak TLS at all."""
+
+
 @contextlib.asynccontextmanager
 async def open_source(source: HttpSource, wanted: Wanted) -> AsyncIterator[Opened]:
     """Open a web source."""
-    async with open_url(source.url, str(source), _identity(source, wanted), wanted) as opened:
+    shown = str(source)
+    file = WebFile(source.url, shown, authorization(source.url, shown, wanted.credentials))
+    async with open_url(file, wanted) as opened:
         yield opened
 
 
-def _identity(source: HttpSource, wanted: Wanted) -> str:
-    """The Authorization header: a token, or a user with a password.
+def authorization(url: str, shown: str, given: SourceCredentials) -> str:
+    """The Authorization header for a host: a token, or a user with a password.
 
     The host is chosen by whoever writes the Model, who may not be allowed to read Secrets. So the Secret itself has to
     name the hosts that it may be sent to.
     """
-    given = wanted.credentials
     if token := given.get("token"):
         header = f"Bearer {token}"
     elif user := given.get("username"):
@@ -61,12 +89,12 @@ def _identity(source: HttpSource, wanted: Wanted) -> str:
         header = f"Basic {base64.b64encode(pair.encode()).decode()}"
     else:
         return ""
-    host = _host(source.url)
+    host = _host(url)
     if host in re.split(r"[\s,]+", given.get("hosts").lower()):
         return header
     raise PermanentError(
         Reason.SECRET_UNUSABLE,
-        f"the Secret for {source} does not say that it may be sent to {host}",
+        f"the Secret for {shown} does not say that it may be sent to {host}",
         f"Let the owner of the Secret add the entry `hosts` with {host} to it, or change spec.source",
     )
 
@@ -79,13 +107,8 @@ def _host(url: str) -> str:
 
 
 @contextlib.asynccontextmanager
-async def open_url(
-    url: str, shown: str, identity: str, wanted: Wanted, *, unauthorized: str = ""
-) -> AsyncIterator[Opened]:
-    """Open a URL; `shown` is what messages call it, `identity` the Authorization header for its host alone.
-
-    `unauthorized` is what to do about a 401 or 403, where that is not just a matter of the right Secret.
-    """
+async def open_url(file: WebFile, wanted: Wanted) -> AsyncIterator[Opened]:
+    """Open a file on a web server."""
     gate = _Gate(wanted.access)
     connector = aiohttp.TCPConnector(socket_factory=gate.socket, limit=1, force_close=True, use_dns_cache=False)
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS_MAX, sock_read=IDLE_SECONDS_MAX)
@@ -98,8 +121,8 @@ async def open_url(
         headers={"Accept-Encoding": "identity", "User-Agent": f"pilotage/{__version__}"},
     )
     async with session:
-        trip = _Trip(session, gate, shown, identity, unauthorized)
-        response, opened = await trip.go(url, wanted if wanted.validator else wanted._replace(start=0))
+        trip = _Trip(session, gate, file)
+        response, opened = await trip.go(file.url, wanted if wanted.validator else wanted._replace(start=0))
         try:
             yield opened
         finally:
@@ -134,19 +157,16 @@ class _Gate:
 class _Trip:
     """The way from a URL to an answer that has the file, over redirects."""
 
-    def __init__(
-        self, session: aiohttp.ClientSession, gate: _Gate, shown: str, identity: str, unauthorized: str
-    ) -> None:
+    def __init__(self, session: aiohttp.ClientSession, gate: _Gate, file: WebFile) -> None:
         self._session = session
         self._gate = gate
-        self._shown = shown
-        self._identity = identity
-        self._unauthorized = unauthorized
+        self._file = file
+        self._shown = file.shown
 
     async def go(self, url: str, wanted: Wanted) -> tuple[aiohttp.ClientResponse, Opened]:
         """The answer with the file: from where it is wanted if it continues what is there, else from the beginning."""
         first = _origin(url)
-        identity = self._identity
+        identity = self._file.authorization
         for _ in range(REDIRECTS_MAX + 1):
             self._check_scheme(url)
             response = await self._ask(url, wanted, identity)
@@ -155,13 +175,14 @@ class _Trip:
                 if _origin(url) != first:
                     identity = ""  # for good: who sends us elsewhere is not told who we are, nor is the next host
                 continue
-            changed = response.status == 416 or (response.status == 206 and not _continues(response.headers, wanted))
+            status = response.status
+            changed = status == 416 or (status == 206 and not self._continues(response.headers, wanted))
             if wanted.start and changed:
                 response.close()  # it is another file by now, or may be: from the beginning
                 wanted = wanted._replace(start=0)
                 continue
-            if response.status not in (200, 206):
-                raise self._refusal(response)
+            if status not in (200, 206):
+                raise self._refusal(response, asked=_origin(url) == first)
             return response, self._opened(response, wanted)
         raise PermanentError(Reason.BAD_REDIRECT, f"{self._shown} redirects without end", "Change spec.source")
 
@@ -183,7 +204,14 @@ class _Trip:
                 what = f"{self._shown} answered with another part than the one asked for"
                 raise TransientError(Reason.CHANGED, what)
             start, size = part[0], part[1] or wanted.size
-        return Opened(start, size, _validator(response.headers), self._chunks(response))
+        validator = self._file.digest or _validator(response.headers)
+        return Opened(start, size, validator, self._chunks(response))
+
+    def _continues(self, headers: Mapping[str, str], wanted: Wanted) -> bool:
+        """Whether a partial answer is a part of the file that we have the beginning of."""
+        start, size = _part(headers) or (None, None)
+        same_size = size is None or wanted.size in (None, size)
+        return start == wanted.start and same_size and (self._file.digest or _validator(headers)) == wanted.validator
 
     async def _chunks(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         try:
@@ -194,9 +222,11 @@ class _Trip:
 
     async def _ask(self, url: str, wanted: Wanted, identity: str) -> aiohttp.ClientResponse:
         self._gate.refused = False
-        headers: dict[str, str] = {}
+        headers = {"Accept": self._file.accept} if self._file.accept else {}
         if wanted.start:
-            headers |= {"Range": f"bytes={wanted.start}-", "If-Range": wanted.validator}
+            headers["Range"] = f"bytes={wanted.start}-"
+            if not self._file.digest:
+                headers["If-Range"] = wanted.validator
         if identity:
             headers["Authorization"] = identity
         try:
@@ -228,7 +258,8 @@ class _Trip:
             what = f"{self._shown} redirects to something that is no address"
             raise PermanentError(Reason.BAD_REDIRECT, what, "Change spec.source") from None
 
-    def _refusal(self, response: aiohttp.ClientResponse) -> Problem:
+    def _refusal(self, response: aiohttp.ClientResponse, *, asked: bool) -> Problem:
+        """The problem of an answer without the file; `asked`: of the host that was asked, not of another one."""
         status = response.status
         response.close()
         what = f"{self._shown} was answered with {status}"
@@ -236,9 +267,11 @@ class _Trip:
             what = f"{self._shown} does not exist: the server answered with {status}"
             return PermanentError(Reason.NOT_FOUND, what, "Put it there, or change spec.source")
         if status in (401, 403):
-            reason = Reason.UNAUTHORIZED if status == 401 else Reason.FORBIDDEN
             to_do = "Name a Secret with the right token (entry `token`) in spec.secretRef, or change spec.source"
-            return PermanentError(reason, what, self._unauthorized or to_do)
+            to_do = self._file.unauthorized or to_do
+            if status == 403:
+                return PermanentError(Reason.FORBIDDEN, what, to_do)
+            return Challenged(what, to_do, response.headers.get("WWW-Authenticate", "") if asked else "")
         if status == 429:
             return TransientError(Reason.THROTTLED, what, retry_after=_retry_after(response.headers))
         if status in (408, 425) or status >= 500:
@@ -268,6 +301,8 @@ class _Trip:
                 what = f"the certificate of {host} is not trusted"
                 to_do = "Change spec.source, or let the administrator trust its authority (SSL_CERT_FILE)"
                 return PermanentError(Reason.CERTIFICATE, what, to_do)
+            case aiohttp.ClientConnectorSSLError():
+                return NoTls(Reason.CONNECTION, f"the TLS handshake with {host} for {self._shown} failed")
             case aiohttp.ClientPayloadError():
                 return TransientError(Reason.INCOMPLETE, f"the answer to {self._shown} broke off")
             case ValueError():  # after those of TLS, which are of this type, too
@@ -292,13 +327,6 @@ def _part(headers: Mapping[str, str]) -> tuple[int, int | None] | None:
     """Offset of a partial answer, and the size of the whole, if it is known; None if it does not say."""
     found = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
     return found and (int(found[1]), None if found[2] == "*" else int(found[2]))
-
-
-def _continues(headers: Mapping[str, str], wanted: Wanted) -> bool:
-    """Whether a partial answer is a part of the file that we have the beginning of."""
-    start, size = _part(headers) or (None, None)
-    same_size = size is None or wanted.size in (None, size)
-    return start == wanted.start and same_size and _validator(headers) == wanted.validator
 
 
 def _validator(headers: Mapping[str, str]) -> str:
