@@ -48,7 +48,7 @@ def story(demo: Machine) -> None:
 
     tell("Two endpoints, each a real llama-server process behind a real Envoy.")
     for name in ("assistant", "scribe"):
-        demo.run(f"pilotage deploy {name} --model file://{demo.folder}/v1.gguf --on local --route PilotageGateway")
+        demo.run(f"pilotage deploy {name} --model file://{demo.folder}/v1.gguf")
     demo.run("pilotage list")
 
     tell(f"A completion: POST {demo.url}/v1/chat/completions")

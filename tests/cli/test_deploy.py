@@ -1,16 +1,18 @@
 """``pilotage deploy``: what is refused before anything is made, and what is said while it comes up."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
-from pilotage.api.names import ENDPOINTS, MODELS
+from pilotage.api.names import ENDPOINTS, MODELS, UP_MARKER
 from pilotage.cli import pilotage
 from pilotage.cli.errors import NoAnswer, plain_errors
 from pilotage.cli.spec_options import PLACEMENTS, ROUTES, RUNTIMES
-from pilotage.kube import Client, KindNotServed, Propagation
+from pilotage.kube import NAMESPACES, Client, KindNotServed, Object, Propagation
+from pilotage.kube.names import CONFIGMAPS
 from pilotage.operator.crds import crds
 from pilotage.rollout import follow, status
 from tests.cli.running import Ran, run
@@ -45,6 +47,32 @@ def test_flags_become_a_spec(chat: Chat):
         "path": "/",
         "gateway": {"name": "main", "namespace": "infra"},
     }
+
+
+@pytest.fixture
+def one_machine(chat: Chat) -> Iterator[Chat]:
+    """The same on the API server of `pilotage up`, as its mark says."""
+
+    async def mark(client: Client) -> Object:
+        await client.create(NAMESPACES, {"metadata": {"name": UP_MARKER.namespace}})
+        meta = {"namespace": UP_MARKER.namespace, "name": UP_MARKER.name}
+        return await client.create(CONFIGMAPS, {"metadata": meta, "data": {"host": "box"}})
+
+    made = chat.ask(mark)
+    yield chat
+    chat.ask(lambda client: client.delete(CONFIGMAPS, UP_MARKER, uid=made.meta.uid, propagation=Propagation.BACKGROUND))
+
+
+def test_one_machine_runs_it_itself_and_routes_to_it_unless_told_otherwise(one_machine: Chat):
+    ran = one_machine.run("deploy", "a", "--no-wait", "--model", SOURCE)
+    assert (ran.code, "deployed on it and behind its gateway" in ran.err) == (0, True)
+    assert one_machine.spec("a")["placement"]["host"] == "box"
+    assert one_machine.spec("a")["route"]["kind"] == "PilotageGateway"
+    flags = ("--placement", "Deployment", "--route", "None")
+    ran = one_machine.run("deploy", "b", "--no-wait", "--model", SOURCE, *flags)
+    assert (ran.code, ran.err) == (0, "")
+    assert one_machine.spec("b")["placement"]["kind"] == "Deployment"
+    assert one_machine.spec("b")["route"]["kind"] == "None"
 
 
 def test_the_choices_are_those_of_the_kind():

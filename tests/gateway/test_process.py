@@ -31,8 +31,9 @@ from pilotage.kube import Client, load_config
 from pilotage.operator.crds import crds
 from pilotage.processes.run_as import NOBODY
 from pilotage.up import components
-from pilotage.up.components import GATEWAY, UpOptions
+from pilotage.up.components import GATEWAY
 from pilotage.up.layout import SOCKETS_PATH_MAX, Layout
+from pilotage.up.settings import UpOptions
 from tests.api.objects import install
 from tests.gateway.gateway_host import GatewayHost, Server, free_port
 from tests.harbor.server.test_run import harbor
@@ -140,7 +141,7 @@ async def test_envoy_is_nobody_where_nobody_gets_to_its_program_or_to_its_folder
     layout.access(GATEWAY).symlink_to(api)
     layout.shorten()
     port = free_port()
-    options = UpOptions(layout.folder, port, envoy=folder / "envoy")
+    options = UpOptions(layout.folder, port, envoy=str(folder / "envoy"))
     command = components.command(GATEWAY, options, layout, {GATEWAY: free_port()})
     async with contextlib.AsyncExitStack() as around:
         around.callback(layout.remove_state)

@@ -3,8 +3,9 @@
 import pytest
 
 from pilotage.up import components
-from pilotage.up.components import AGENT, UpOptions, command
+from pilotage.up.components import AGENT, command
 from pilotage.up.layout import Layout
+from pilotage.up.settings import UpOptions
 
 
 @pytest.mark.parametrize("allowed", [False, True], ids=["presets", "any command"])

@@ -24,7 +24,7 @@ PASSING = re.compile(r"^ +(operator|up|route|gone|detach|drain|stop|remove) .*\d
 
 def tidy(text):
     """Output without the values that differ from run to run: the folder and the port."""
-    text = re.sub(r"/\S*/pilotage-demo-\w+", "/tmp/demo", text)
+    text = re.sub(r"(file://)?/\S*?/pilotage-demo-\w+", lambda found: f"{found[1] or ''}/tmp/demo", text)
     return re.sub(r"(127\.0\.0\.1:|--port )\d+", r"\g<1>8080", text).strip() + "\n"
 
 

@@ -12,6 +12,7 @@ import pytest
 from pilotage.kube import Client, Unavailable, load_config
 from pilotage.up import components
 from pilotage.up.layout import Layout, NotOurs
+from pilotage.up.settings import UpOptions
 from pilotage.up.supervisor import Supervisor
 from pilotage_harbor.server.credentials import ServerCredentials
 from pilotage_sim.loop import virtual
@@ -110,7 +111,7 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path, command):
 async def test_the_api_server_insists_on_its_port(tmp_path):
     """Its clients expect it there. The message names the process that has taken the port meanwhile."""
     said = []
-    supervisor = Supervisor(components.UpOptions(tmp_path / "data"), said.append)
+    supervisor = Supervisor(UpOptions(tmp_path / "data"), said.append)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         supervisor._ports["harbor"] = port
@@ -119,7 +120,7 @@ async def test_the_api_server_insists_on_its_port(tmp_path):
         assert not done
     await asyncio.wait_for(waiting, 10)
     assert said == [f"harbor starts when port {port} is free: another process has taken it. End that one."]
-    options = components.UpOptions(Path("/x"), api_port=0)
+    options = UpOptions(Path("/x"), api_port=0)
     assert components.command("harbor", options, Layout(Path("/x")), {"harbor": port})[-2:] == ["--port", str(port)]
 
 
@@ -144,7 +145,7 @@ async def test_whoever_takes_the_port_meanwhile_gets_no_token(tmp_path, secure):
 
 @virtual
 async def test_what_runs_is_written_down_as_soon_as_the_disk_has_room(tmp_path, monkeypatch):
-    supervisor = Supervisor(components.UpOptions(tmp_path), lambda _: None)
+    supervisor = Supervisor(UpOptions(tmp_path), lambda _: None)
     supervisor.layout.make()
     keeping = asyncio.create_task(supervisor._keep_state())
     with monkeypatch.context() as patched:

@@ -10,6 +10,7 @@ import sys
 from demo.load import Load
 from pilotage.up import components
 from pilotage.up.layout import Layout
+from pilotage.up.settings import UpOptions
 from pilotage.up.supervisor import Supervisor
 from tests.up.test_up import bring_up, deploy, kill, servers
 
@@ -52,7 +53,7 @@ async def test_the_same_in_the_wrong_order_fails(machine, monkeypatch):
 
     monkeypatch.setattr("pilotage.up.supervisor.command", careless)
     ready, told = asyncio.Event(), asyncio.Event()
-    options = components.UpOptions(machine.data, machine.port, file_roots=[machine.folder])
+    options = UpOptions(machine.data, machine.port, file_roots=[str(machine.folder)])
     running = asyncio.create_task(Supervisor(options, machine.show).run(told, lambda _: ready.set()))
     await ready.wait()
     try:

@@ -15,14 +15,12 @@ import psutil
 import pytest
 
 from demo import __main__ as demo
-from pilotage.cli.commands.up import _announce
 from pilotage.kube import load_config
-from pilotage.processes import identity
 from pilotage.processes.identity import is_running
 from pilotage.processes.ports import is_listening
 from pilotage.processes.run_as import NOBODY, SERVER_USER
 from pilotage.up import leftovers, logs
-from pilotage.up.layout import Layout, UpState
+from pilotage.up.layout import Layout
 from tests.support.waiting import soon
 
 
@@ -43,7 +41,7 @@ def deploy(machine, name="assistant", model="v1", args=()):
     """Deploy with one thread: a model as small as this gets no faster with more, which only wait for each other."""
     words = " ".join(f"--arg {word}" for word in ("--threads", "1", *args))
     model = f"file://{machine.folder}/{model}.gguf"
-    machine.run(f"pilotage deploy {name} --model {model} {words} --on local --route PilotageGateway")
+    machine.run(f"pilotage deploy {name} --model {model} {words}")
 
 
 def programs(machine, name):
@@ -85,8 +83,9 @@ def test_what_was_deployed_is_there_again_after_down_and_up(machine, monkeypatch
     said = (machine.data / "logs" / "operator.log").read_text()
     assert said
     assert "{" not in said.splitlines()[0], "it is for people"
-    said = machine.run(f"pilotage up --detach --port {machine.port}", expected=(1,))
-    assert f"{machine.data} is up already. Take it down first: pilotage down" in said
+    assert f"requests    {machine.url}/v1" in machine.run("pilotage up --detach"), "it is up already, which is fine"
+    said = machine.run("pilotage up --port 1", expected=(1,))
+    assert f"is up already with --port {machine.port}. Change it with: pilotage down && pilotage up -d --port 1" in said
     log = Layout(machine.data).logs / "up.log"
     assert "gateway is ready" in log.read_text(), "who comes second writes over nothing"
     written = [each for each in log.parent.iterdir() if each.suffix == ".log"]
@@ -116,7 +115,8 @@ def test_what_was_deployed_is_there_again_after_down_and_up(machine, monkeypatch
     # `down` may have another folder for temporary files than `up` had.
     with tempfile.TemporaryDirectory(dir="/tmp") as temporary:
         machine.env["TMPDIR"] = temporary
-        bring_up(machine)
+        said = machine.run("pilotage up --detach")
+        assert f"As the last time: --port {machine.port} --file-roots {machine.folder}\n" in said
         soon(lambda: machine.answers("assistant"), "the endpoint serves again")
         assert len([*Path(temporary).glob("pilotage-*")]) == 1
         machine.env["TMPDIR"] = str(machine.folder)
@@ -154,6 +154,16 @@ def test_parts_that_are_killed_are_started_again_and_down_finds_what_a_killed_su
     server.kill()
     soon(lambda: server.pid not in {each.pid for each in servers(machine)}, "the server is gone")
     soon(lambda: machine.answers("assistant"), "the agent, which the new API server lets in, has started another")
+    before = layout.read_state().components
+    for part in before.values():
+        os.kill(part.pid, signal.SIGKILL)
+    soon(
+        lambda: all(now != before[part] and is_running(now) for part, now in layout.read_state().components.items()),
+        "all of them run again",
+    )
+    soon(lambda: "server: " in machine.run("pilotage version", expected=(0, 3)), "the API answers again")
+    deploy(machine, "after")
+    assert machine.ask("after").startswith("I am the first version.")
     note = layout.read_state()
     os.kill(note.supervisor.pid, signal.SIGKILL)
     (machine.data / "up.json").unlink()
@@ -228,9 +238,3 @@ def test_a_folder_that_cannot_be_made_is_said_in_one_sentence(tmp_path):
     assert answer.returncode == 1
     assert answer.stderr.startswith("Error: ")
     assert answer.stderr.endswith("Choose another --data.\n")
-
-
-def test_how_to_deploy_is_said_with_the_name_of_this_machine(tmp_path, capsys):
-    this = identity.find(os.getpid()).id
-    _announce(Layout(tmp_path), UpState(this, {}, {}, "http://127.0.0.1:8080"), "box")
-    assert "pilotage deploy NAME --model SOURCE --on box --route PilotageGateway" in capsys.readouterr().out

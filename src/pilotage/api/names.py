@@ -1,6 +1,6 @@
 """Names that several programs agree on: our resources, labels and finalizers."""
 
-from pilotage.kube import Resource
+from pilotage.kube import ObjectKey, Resource
 
 GROUP = "pilotage.dev"
 VERSION = "v1alpha1"
@@ -40,6 +40,8 @@ LABEL_HOST = "pilotage.dev/host"
 LABEL_PROCESS_UID = "pilotage.dev/process-uid"
 """Label of an EndpointSlice: the HostProcess whose address it has. This decides, not a name."""
 
+UP_MARKER = ObjectKey("pilotage-system", "pilotage-up")
+"""ConfigMap on the API server of `pilotage up`: its `host` is the Host that the machine is. Administrators write it."""
 HOST_LEASES = "pilotage-hosts"
 """The namespace of the service accounts of agents, and of the Leases by which they say that they live; an account and a
 Lease are called like their Host."""

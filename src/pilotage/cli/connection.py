@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
 
+    from pilotage.kube.config import ClusterConfig
     from pilotage.teardown.session import Session
+    from pilotage.up.layout import Layout
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,10 +30,10 @@ class ClusterChoice(NamedTuple):
 
         `remembering`: begin with the kinds that were served the last time. Only for who reads with `as_served`.
         """
-        from pilotage.kube import Client, Discovery, load_config
+        from pilotage.kube import Client, Discovery
         from pilotage.teardown.session import Session
 
-        config = load_config(kubeconfig=self.kubeconfig, context=self.context)
+        config = self._config()
         memory = None
         if remembering:
             from pilotage.kube.discovery_memory import DiscoveryMemory
@@ -39,6 +41,55 @@ class ClusterChoice(NamedTuple):
             memory = DiscoveryMemory.of(config)
         async with Client.connect(config, name=name) as client:
             yield Session(client, Discovery(client, memory), config.server)
+
+    def _config(self) -> ClusterConfig:
+        """The configuration that is set up as for kubectl; that of a running `pilotage up` where there is none."""
+        from pilotage.kube import load_config
+        from pilotage.kube.errors import NothingConfigured
+
+        try:
+            return load_config(kubeconfig=self.kubeconfig, context=self.context)
+        except NothingConfigured:
+            machine = _machine()
+            if machine is None:
+                raise
+            from pilotage.cli.output.text import note
+
+            note(f"No kubeconfig is set up: using `pilotage up` in {machine.folder}.")
+            return load_config(kubeconfig=str(machine.kubeconfig))
+
+    def hint(self) -> str:
+        """A sentence on a running `pilotage up` where another cluster is used, with a space before it; else empty."""
+        from shlex import quote
+
+        from pilotage.kube import ConfigError, load_config
+        from pilotage.kube.errors import NothingConfigured
+
+        machine = _machine()
+        if machine is None:
+            return ""
+        try:
+            used = load_config(kubeconfig=self.kubeconfig, context=self.context).server
+            same = used == load_config(kubeconfig=str(machine.kubeconfig)).server
+        except ConfigError as error:
+            same = isinstance(error, NothingConfigured)
+        how = f"export KUBECONFIG={quote(str(machine.kubeconfig))}"
+        return "" if same else f" `pilotage up` runs on this machine, and is not what was asked. To use it: {how}"
+
+
+def _machine() -> Layout | None:
+    """The folder of `pilotage up` that commands mean where none is named, if it is ours alone and up."""
+    from pilotage.private_files import check_private, read_private
+    from pilotage.up.layout import Layout, default_folder
+
+    layout = Layout(default_folder())
+    try:
+        check_private(layout.folder)
+        check_private(layout.harbor)
+        read_private(layout.kubeconfig)
+    except OSError:
+        return None
+    return layout if layout.running() is not None else None
 
 
 def asynchronous(command: Callable[P, Coroutine[Any, Any, int | None]]) -> Callable[P, None]:

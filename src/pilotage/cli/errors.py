@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import click
 
+from pilotage.cli.connection import ClusterChoice
 from pilotage.terminal import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pilotage.kube import ApiError
 
@@ -62,7 +63,7 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
         except (click.ClickException, click.Abort):
             raise
         except Exception as error:
-            said = _in_words(error)
+            said = _in_words(error, _hint(error, kwargs))
             if said is None:
                 raise
             raise said from error
@@ -70,8 +71,8 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
-def _in_words(error: Exception) -> click.ClickException | None:
-    """The error for people; None for one that nobody expects."""
+def _in_words(error: Exception, hint: str) -> click.ClickException | None:
+    """The error for people, with a hint where there is one; None for one that nobody expects."""
     from pilotage.api.base import OtherVersion  # not before: most commands end well
     from pilotage.api.names import GROUP
     from pilotage.cli.output.advice import with_advice
@@ -84,7 +85,7 @@ def _in_words(error: Exception) -> click.ClickException | None:
 
     match error:
         case ConfigError():
-            return BadConfig(str(error))
+            return BadConfig(f"{error}{hint}")
         case ChangeConflict():
             return NotChanged(str(error))
         case RequestRefused():
@@ -99,11 +100,27 @@ def _in_words(error: Exception) -> click.ClickException | None:
         case KindNotServed() if GROUP in error.request:
             return NoAnswer(
                 "Pilotage is not installed in this cluster: it has no ServingEndpoints. "
-                "Install it with: pilotage install --print | kubectl apply -f -"
+                f"Install it with: pilotage install --print | kubectl apply --server-side -f -{hint and '.'}{hint}"
             )
         case ApiError():
-            return NoAnswer(_with_advice(error))
+            return NoAnswer(_with_advice(error) + hint)
     return None
+
+
+def _hint(error: Exception, given: Mapping[str, object]) -> str:
+    """The hint at a machine that is up here, for errors that it may explain; empty for others."""
+    from pilotage.api.names import GROUP
+    from pilotage.kube import ApiError, ConfigError, ErrorClass, KindNotServed
+
+    match error:
+        case KindNotServed():
+            explains = GROUP in error.request
+        case ApiError():
+            explains = error.error_class is ErrorClass.UNAVAILABLE and not error.code
+        case _:
+            explains = isinstance(error, ConfigError)
+    cluster = given.get("cluster")
+    return cluster.hint() if explains and isinstance(cluster, ClusterChoice) else ""
 
 
 def _with_advice(error: ApiError) -> str:

@@ -20,7 +20,7 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 
 from pilotage.kube.credentials import Credentials, FixedCredentials, TokenFile
-from pilotage.kube.errors import ConfigError, CredentialsError
+from pilotage.kube.errors import ConfigError, CredentialsError, NothingConfigured
 from pilotage.kube.tls import TlsSettings
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def load_config(
             f"{home or '~/.kube/config'}: contexts: there is none named {context!r}, nor any other. Set KUBECONFIG."
         )
     if not env.get("KUBERNETES_SERVICE_HOST"):
-        raise ConfigError(
+        raise NothingConfigured(
             f"{home or '~/.kube/config'}: is not there or empty, KUBECONFIG is not set, and this is not a Pod "
             "(KUBERNETES_SERVICE_HOST is not set): no cluster is configured. Set KUBECONFIG to a kubeconfig file."
         )

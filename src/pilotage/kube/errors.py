@@ -19,6 +19,10 @@ class ConfigError(Exception):
     """The configuration is wrong or missing. It stays so until somebody changes it."""
 
 
+class NothingConfigured(ConfigError):
+    """No place that is looked at names a cluster."""
+
+
 class CredentialsError(ConfigError):
     """The configuration is sound, but credentials are unavailable now (an exec plugin failed): later may work."""
 

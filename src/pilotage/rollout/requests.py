@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from shlex import quote
 from typing import NamedTuple
 
-from pilotage.api.names import ENDPOINTS, MODELS
+from pilotage.api.names import ENDPOINTS, MODELS, UP_MARKER
 from pilotage.kube import (
     Absent,
     AlreadyExists,
@@ -22,6 +22,8 @@ from pilotage.kube import (
     Terminating,
     merge_patch,
 )
+from pilotage.kube.names import CONFIGMAPS
+from pilotage.rollout.spec import SpecArguments, with_machine_defaults
 from pilotage.teardown.planning.arguments import TargetError, missing_name
 from pilotage.teardown.snapshot.fields import text
 from pilotage.teardown.snapshot.world import Name
@@ -62,6 +64,19 @@ def sorted_manifests(documents: Iterable[Json], namespace: str, default: str) ->
     if not found.endpoints:
         raise TargetError("There is no ServingEndpoint in the files.")
     return found
+
+
+async def with_defaults_of(client: Client, given: SpecArguments) -> SpecArguments:
+    """The arguments, with the defaults of one machine where the API server is that of `pilotage up`.
+
+    A ConfigMap in the operator's namespace says so: only administrators of a cluster can write it.
+    """
+    try:
+        mark = await client.get(CONFIGMAPS, UP_MARKER)
+    except (Absent, Forbidden):
+        return given
+    host = text(mark.to_dict(), "data", "host")
+    return with_machine_defaults(given, host) if host else given
 
 
 async def get(client: Client, resource: Resource, key: ObjectKey) -> Object:

@@ -11,6 +11,9 @@ from pilotage.kube import Json, Object
 from pilotage.rollout.revisions import restored, revision_to_restore
 from pilotage.teardown.session.request import RequestError
 
+MACHINE_ROUTE = "PilotageGateway"
+"""The kind of route that `pilotage up` serves."""
+
 
 class SpecArguments(NamedTuple):
     """Arguments as they were given; None and empty for those that were not."""
@@ -79,6 +82,12 @@ def with_arguments(spec: Json, given: SpecArguments) -> Json:
     _set_placement(spec, given)
     _set_route(spec, given)
     return spec
+
+
+def with_machine_defaults(given: SpecArguments, host: str) -> SpecArguments:
+    """Arguments where `pilotage up` runs everything: on its Host and behind its gateway, unless they say otherwise."""
+    placed = given if given.on or given.placement else given._replace(on=host)
+    return placed if placed.route else placed._replace(route=MACHINE_ROUTE)
 
 
 def _set_placement(spec: Json, given: SpecArguments) -> None:

@@ -7,9 +7,9 @@ import asyncio
 
 import yaml
 
-from pilotage.api.names import HOST_LEASES
+from pilotage.api.names import HOST_LEASES, UP_MARKER
 from pilotage.kube import DEFINITIONS, NAMESPACES, Client, Json, KindNotServed, ObjectKey, Resource
-from pilotage.kube.names import ACCOUNTS
+from pilotage.kube.names import ACCOUNTS, CONFIGMAPS
 from pilotage.operator.install import Values, manifests
 from pilotage.private_files import write_private
 from pilotage.up.components import AGENT
@@ -37,7 +37,7 @@ SECONDS = 24 * 3600
 
 
 async def install(client: Client, host: str) -> None:
-    """Apply our kinds, roles, policies and accounts. No other objects are touched.
+    """Apply our kinds, roles, policies and accounts, and the mark of one machine. No other objects are touched.
 
     `host`: the name of the Host that this machine is, and so of its agent's account.
     """
@@ -46,6 +46,8 @@ async def install(client: Client, host: str) -> None:
         if resource is not None:
             await client.apply(resource, body, force=True)
     await client.apply(ACCOUNTS, {"metadata": {"namespace": HOST_LEASES, "name": host}}, force=True)
+    mark = {"metadata": {"namespace": UP_MARKER.namespace, "name": UP_MARKER.name}, "data": {"host": host}}
+    await client.apply(CONFIGMAPS, mark, force=True)
     for body in manifests(Values()):
         if body["kind"] == DEFINITIONS.kind:
             await _served(client, body["spec"])

@@ -12,7 +12,6 @@ import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from pilotage.agent.launch import programs
 from pilotage.processes.census import UP_FOLDER
@@ -21,6 +20,7 @@ from pilotage.processes.run_as import SERVER_USER, closed_to, find_user
 from pilotage.runtime.backoff import ExponentialBackoff
 from pilotage.up.layout import Layout
 from pilotage.up.logs import rotate
+from pilotage.up.settings import UpOptions
 
 HARBOR, OPERATOR, AGENT, GATEWAY = "harbor", "operator", "agent", "gateway"
 WORKERS = (OPERATOR, GATEWAY, AGENT)
@@ -32,24 +32,6 @@ PRIORITY_MAX = 2**31 - 1
 RESTART_SECONDS_MIN, RESTART_SECONDS_MAX = 0.25, 30.0
 STEADY_SECONDS = 60.0
 """Length of a run after which the next restart waits for the shortest time again."""
-
-
-class UpOptions(NamedTuple):
-    """The options of `pilotage up`."""
-
-    folder: Path
-    port: int = 8080
-    """Port of the gateway."""
-    api_port: int = 0
-    host: str = "local"
-    """The name of the Host that this machine is."""
-    file_roots: Sequence[Path] = ()
-    llama_server: Path | None = None
-    envoy: Path | None = None
-    stop_seconds: float = 120
-    """Seconds from SIGTERM to SIGKILL for each component; an agent drains its servers meanwhile."""
-    allow_commands: bool = False
-    """Whether endpoints may name any command and argument; else this machine runs presets with safe ones."""
 
 
 def command(component: str, options: UpOptions, layout: Layout, ports: Mapping[str, int]) -> list[str]:
@@ -98,7 +80,7 @@ def unreachable(options: UpOptions) -> Path | None:
     """
     if options.allow_commands or os.geteuid() != 0:
         return None
-    found = programs.find("llama.cpp", options.llama_server)
+    found = programs.find("llama.cpp", Path(options.llama_server) if options.llama_server else None)
     return closed_to(find_user(SERVER_USER), Path(found.path), os.X_OK) if found is not None else None
 
 

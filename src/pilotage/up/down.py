@@ -120,5 +120,4 @@ def remove(layout: Layout) -> list[str]:
 
 def reachable(layout: Layout) -> bool:
     """Whether a supervisor runs whose API server can be asked."""
-    state = layout.read_state()
-    return state is not None and is_running(state.supervisor) and layout.kubeconfig.exists()
+    return layout.running() is not None and layout.kubeconfig.exists()

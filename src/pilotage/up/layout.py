@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pilotage.private_files import make_private, open_private, read_private, write_private
-from pilotage.processes.identity import ProcessId
+from pilotage.processes.identity import ProcessId, is_running
 
 SOCKETS_PATH_MAX = 80
 """Length limit in bytes. Systems end at 104 or 108, with the name of the socket."""
 _SHORTCUT = "shortcut"
 """File with the path of the folder in which `Layout.shorten` made a symbolic link."""
-_STATE, _LOCK, _ACCESS = "up.json", "up.lock", "access"
-_FILES = (_STATE, _SHORTCUT)
+_STATE, _LOCK, _ACCESS, _SETTINGS = "up.json", "up.lock", "access", "settings.json"
+_FILES = (_STATE, _SHORTCUT, _SETTINGS)
 _FOLDERS = ("harbor", "operator", "models", "agent", "gateway", "logs", _ACCESS)
 _SHOWN = 3
 """Names shown of a folder that is not ours."""
@@ -26,6 +26,14 @@ _SHOWN = 3
 
 class NotOurs(OSError):
     """A folder with files that are not Pilotage's."""
+
+
+def default_folder() -> Path:
+    """The folder that is meant where none is named."""
+    if named := os.environ.get("PILOTAGE_DATA"):
+        return Path(named).absolute()
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "pilotage"
 
 
 class UpState(NamedTuple):
@@ -53,6 +61,11 @@ class Layout(NamedTuple):
     def kubeconfig(self) -> Path:
         """The administrator's."""
         return self.harbor / "kubeconfig"
+
+    @property
+    def settings(self) -> Path:
+        """The file of the settings that the next `up` takes over."""
+        return self.folder / _SETTINGS
 
     @property
     def models(self) -> Path:
@@ -169,6 +182,11 @@ class Layout(NamedTuple):
             )
         except (OSError, ValueError, TypeError, KeyError):
             return None
+
+    def running(self) -> UpState | None:
+        """The recorded processes, if the supervisor among them runs."""
+        state = self.read_state()
+        return state if state is not None and is_running(state.supervisor) else None
 
     def write_state(self, state: UpState) -> None:
         """Record the processes, whole or not at all. Raises OSError."""

@@ -16,9 +16,10 @@ from pilotage.processes.identity import ProcessId
 from pilotage.processes.ports import free_port, is_listening
 from pilotage.processes.terminate import StillRunning, TerminationTarget, terminate
 from pilotage.up import access, leftovers, logs
-from pilotage.up.components import GATEWAY, HARBOR, STOP_ORDER, WORKERS, Component, UpOptions, command
+from pilotage.up.components import GATEWAY, HARBOR, STOP_ORDER, WORKERS, Component, command
 from pilotage.up.layout import Layout, UpState
 from pilotage.up.leftovers import UpError
+from pilotage.up.settings import UpOptions, remember
 from pilotage.up.tokens import ComponentTokens
 
 LOCALHOST = "127.0.0.1"
@@ -90,7 +91,7 @@ class Supervisor:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                raise UpError(f"{self.layout.folder} is up already. Take it down first: pilotage down") from error
+                raise UpError(f"{self.layout.folder} is being brought up. Try again in a moment.") from error
             yield
 
     async def _clear(self) -> None:
@@ -122,6 +123,7 @@ class Supervisor:
             async with self._in_time(each):
                 await self._run(each)
         await asyncio.gather(*(self._ready(each) for each in WORKERS))
+        remember(self.layout, self._options)  # not before: settings with which it does not start are not kept
         self._all_ready = True
         self.layout.write_state(self._state())
         # Not before: `up --detach` reads the last line of a start that failed where the log ended.

@@ -8,10 +8,17 @@ import click
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
 from pilotage.cli.options import Patience, cluster_options, files_option, namespace_option, rollout_options
-from pilotage.cli.output.text import say
+from pilotage.cli.output.text import note, say
 from pilotage.cli.rollout import follow_rollout
 from pilotage.cli.spec_options import spec_options
-from pilotage.rollout.requests import EndpointChange, Manifests, create, endpoint_name, sorted_manifests
+from pilotage.rollout.requests import (
+    EndpointChange,
+    Manifests,
+    create,
+    endpoint_name,
+    sorted_manifests,
+    with_defaults_of,
+)
 from pilotage.rollout.spec import SpecArguments, with_arguments
 from pilotage.teardown.snapshot.dump import manifests
 
@@ -42,6 +49,9 @@ async def deploy(
     pilotage deploy assistant --model qwen-small --replicas 2 --route HTTPProxy --host assistant.example.com
     pilotage deploy -f assistant.yaml
 
+    On one machine (`pilotage up`) an endpoint is placed there and behind its gateway, unless --on, --placement or
+    --route say otherwise.
+
     The server checks everything before anything is created. An endpoint that exists is not touched: use `pilotage
     redeploy` to change it.
 
@@ -55,6 +65,11 @@ async def deploy(
     async with cluster.session() as session:
         client = session.client
         if name:
+            asked, arguments = arguments, await with_defaults_of(client, arguments)
+            if arguments != asked:
+                note(
+                    "One machine: deployed on it and behind its gateway (--on, --placement and --route choose others)."
+                )
             meta = {"name": name, "namespace": namespace or client.namespace}
             wanted = Manifests([], [{"metadata": meta, "spec": with_arguments({}, arguments)}])
         else:

@@ -31,21 +31,21 @@ _FILES = ("ca.crt", "ca.key", "server.crt", "server.key")
 _KUBECONFIG = """\
 apiVersion: v1
 kind: Config
-current-context: harbor
+current-context: pilotage
 clusters:
-- name: harbor
+- name: pilotage
   cluster:
     server: {server}
     certificate-authority-data: {authority}
 users:
-- name: admin
+- name: pilotage-admin
   user:
     token: {token}
 contexts:
-- name: harbor
+- name: pilotage
   context:
-    cluster: harbor
-    user: admin
+    cluster: pilotage
+    user: pilotage-admin
 """
 
 
