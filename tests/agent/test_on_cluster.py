@@ -11,7 +11,7 @@ import pytest
 
 from pilotage.agent.launch import process
 from pilotage.api.names import HOST_LEASES, HOSTS, LABEL_HOST, LABEL_PROCESS_UID, PROCESSES
-from pilotage.kube import LEASES, ObjectKey, merge_patch
+from pilotage.kube import EVENTS, LEASES, ObjectKey, merge_patch
 from pilotage.processes.identity import ProcessInfo
 from pilotage.processes.terminate import StillRunning
 from pilotage.serving.resources import SERVICES, SLICES
@@ -21,7 +21,7 @@ from tests.agent.forked_agents import nursery
 from tests.agent.test_crash_points import Story
 from tests.agent.test_pressure import CALM, CRITICAL
 from tests.support.kinds import delete
-from tests.support.waiting import until
+from tests.support.waiting import eventually, until
 
 
 @pytest.fixture
@@ -179,6 +179,17 @@ async def test_memory_pressure_takes_the_lowest_priority_away_and_it_comes_back(
     host.strains.strain = CALM
     back = await host.until(is_ready, "low")
     assert back.get("status", "restarts") == 0
+
+    expected = {("Warning", "MemoryPressureLevelChanged"), ("Normal", "MemoryPressureLevelChanged")}
+    expected |= {("Warning", "Evicted"), ("Warning", "RespawnBlocked")}
+
+    async def are_noted():
+        found = [each for where in ("default", host.namespace) for each in (await host.admin.list(EVENTS, where)).items]
+        names = (host.settings.name, "low")
+        noted = {(each.get("type"), each.get("reason")) for each in found if each.get("regarding", "name") in names}
+        return expected <= noted
+
+    await eventually(are_noted)
     conditions = {each.meta.name: each.get("endpoints")[0]["conditions"]["ready"] for each in await host.slices()}
     assert conditions == {"low": True, "high": True}
     assert host.refused() == []

@@ -35,6 +35,8 @@ async def test_the_lowest_priority_goes_first_and_comes_back(host):
     assert "Evicted" in [each["reason"] for each in host.world.objects(EVENTS)]
     await host.until(lambda: host.is_ready("low"))
     assert host.metric('pilotage_agent_stops_total{reason="Evicted"}') == 1
+    (blocked,) = noted(host, "RespawnBlocked")
+    assert (blocked["type"], blocked["regarding"]["name"]) == ("Warning", "low")
     assert host.status("low")["restarts"] == 0
 
 
@@ -49,6 +51,14 @@ async def test_a_protected_one_never_goes(host):
     await host.until(lambda: host.metric('pilotage_agent_health_checks_total{result="healthy"}') >= checks + 4)
     assert host.is_ready("chat-1-0")
     assert host.processes() == [pid]
+    await host.until(lambda: noted(host, "EvictionSkipped"))
+    (skipped,) = noted(host, "EvictionSkipped")
+    assert (skipped["type"], skipped["regarding"]["kind"], skipped["regarding"]["name"]) == (
+        "Warning",
+        "Host",
+        host.name,
+    )
+    assert "all servers here are protected" in skipped["note"]
 
 
 async def test_what_a_spec_says_about_itself_counts_as_far_as_the_owner_lets_it(host):
@@ -85,6 +95,22 @@ async def test_with_a_warning_nothing_new_starts_and_what_runs_goes_on(host):
     assert pressed == {"Ready": "True", "MemoryPressure": "True"}
     host.strains.strain = CALM
     await host.until(lambda: host.is_ready("second") and host_status(host)["phase"] == "Ready")
+    await host.until(lambda: len(noted(host, "MemoryPressureLevelChanged")) == 2)
+    changes = sorted((each["note"], each["type"]) for each in noted(host, "MemoryPressureLevelChanged"))
+    assert changes == [
+        ("Memory pressure is normal, and was warning. Servers are started again.", "Normal"),
+        ("Memory pressure is warning, and was normal. No server is started.", "Warning"),
+    ]
+    assert noted(host, "RespawnBlocked") == [], "it never ran"
+
+
+async def test_without_any_server_it_is_said_that_nothing_can_go(host):
+    await host.start()
+    await host.until(lambda: host.world.find(HOSTS, ObjectKey("", host.name)))
+    host.strains.strain = CRITICAL
+    await host.until(lambda: noted(host, "EvictionSkipped"))
+    (skipped,) = noted(host, "EvictionSkipped")
+    assert "no server here is left to evict" in skipped["note"]
 
 
 async def test_one_that_was_evicted_can_be_deleted(host):
@@ -95,6 +121,10 @@ async def test_one_that_was_evicted_can_be_deleted(host):
     await host.delete()
     await host.until(lambda: host.find() is None)
     host.nothing_is_left()
+
+
+def noted(host, reason):
+    return [each for each in host.world.objects(EVENTS) if each["reason"] == reason]
 
 
 def host_status(host):

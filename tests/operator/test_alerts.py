@@ -62,6 +62,31 @@ def test_every_alert_has_a_runbook_that_names_it(alert):
         assert alert["alert"] in page
 
 
+def test_every_runbook_has_its_sections_and_a_row_in_the_index():
+    folder = ROOT / "docs" / "runbooks"
+    index = (folder / "README.md").read_text()
+    for page in folder.glob("*.md"):
+        if page.name != "README.md":
+            assert re.findall(r"^## (.+)$", page.read_text(), re.MULTILINE) == SECTIONS, page.name
+            assert f"({page.name})" in index, page.name
+
+
+EVENTS = {
+    "host-lost": ["HostLost"],
+    "host-memory-pressure": ["MemoryPressureLevelChanged", "EvictionSkipped"],
+    "host-process-evicted": ["Evicted", "RespawnBlocked"],
+}
+
+
+@pytest.mark.parametrize("page", EVENTS)
+def test_the_events_of_a_host_lead_to_a_runbook(page):
+    """tests/agent and tests/controllers see each of them written."""
+    folder = ROOT / "docs" / "runbooks"
+    for reason in EVENTS[page]:
+        assert f"`{reason}`" in (folder / f"{page}.md").read_text()
+        assert [line for line in (folder / "README.md").read_text().splitlines() if f"`{reason}`" in line]
+
+
 def test_every_runbook_leads_somewhere():
     folder = ROOT / "docs" / "runbooks"
     missing = [
@@ -81,7 +106,9 @@ def store(*objects):
             "kind": "K",
             "metadata": {"namespace": "chat", "name": name, "resourceVersion": "1"},
         }
-        made.put(Object.from_dict({**body, "spec": {"target": {"name": "assistant"}}, "status": status}))
+        made.put(
+            Object.from_dict({**body, "spec": {"target": {"name": "assistant"}, "host": "gpu-1"}, "status": status})
+        )
     return made
 
 
@@ -102,7 +129,13 @@ def test_the_census_names_what_is_in_trouble_and_nothing_else():
         ("stuck", {"phase": "stop", "started": "2026-11-16T00:00:10Z", **conditions(Blocked="True")}),
         ("going", {"phase": "stop", "started": "2026-11-16T00:00:20Z", **conditions(Blocked="False")}),
     )
-    registry.register(OperatorMetrics(endpoints, teardowns))
+    hosts = store(("here", {"phase": "Ready"}), ("away", {"phase": "Lost"}), ("tight", {"phase": "Pressed"}))
+    processes = store(
+        ("runs", {"phase": "Running", **conditions(Ready="True")}),
+        ("out", {"phase": "Evicted", **conditions(Ready="False")}),
+        ("broken", {"phase": "Failed", **conditions(Ready="False")}),
+    )
+    registry.register(OperatorMetrics(endpoints, teardowns, hosts, processes))
     lines = [line for line in generate_latest(registry).decode().splitlines() if not line.startswith("#")]
     who = 'name="{}",namespace="chat",target="assistant"'
     assert lines == [
@@ -115,4 +148,8 @@ def test_the_census_names_what_is_in_trouble_and_nothing_else():
         f"pilotage_teardown_blocked{{{who.format('stuck')}}} 1.0",
         f"pilotage_teardown_started_timestamp_seconds{{{who.format('stuck')}}} 1.79478721e+09",
         f"pilotage_teardown_started_timestamp_seconds{{{who.format('going')}}} 1.79478722e+09",
+        'pilotage_host_lost{name="away"} 1.0',
+        'pilotage_host_memory_pressure{name="tight"} 1.0',
+        'pilotage_host_process_evicted{host="gpu-1",name="out",namespace="chat"} 1.0',
+        'pilotage_host_process_failed{host="gpu-1",name="broken",namespace="chat",reason="R"} 1.0',
     ]

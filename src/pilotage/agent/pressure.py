@@ -117,9 +117,13 @@ class MemoryPressure:
             self.level, self._lower_since = level, None
         return self.level
 
+    def must_evict(self, now: float) -> bool:
+        """Whether a server has to go now: it is critical, does not get better, and the last eviction is a while ago."""
+        return self.level is PressureLevel.CRITICAL and now >= self._evict_from and self._lower_since is None
+
     def choose(self, now: float, candidates: Iterable[EvictionCandidate]) -> str | None:
-        """The uid of the server to evict now; None if there is none, or if the last eviction was a moment ago."""
-        if self.level < PressureLevel.CRITICAL or now < self._evict_from or self._lower_since is not None:
+        """The uid of the server to evict now; None if none must go, or none may."""
+        if not self.must_evict(now):
             return None
         chosen = victim(candidates)
         if chosen is not None:

@@ -74,6 +74,11 @@ class ProcessState:
         permanent = self.problem.permanent or self.failures >= START_FAILURES_MAX
         return failed(self.problem, permanent=permanent, ran=self.ran)
 
+    @property
+    def has_run(self) -> bool:
+        """Whether it was healthy before: it was evicted since then, or has failed."""
+        return self.evicted or (self.problem is not None and self.ran)
+
     def stop_watching(self) -> None:
         """Close the exit watcher."""
         if self.exit_watcher is not None:

@@ -79,7 +79,8 @@ class Runner:
         self, obj: Object, spec: ProcessSpec, state: ProcessState, wake: Callable[[], None], hold: str
     ) -> RunOutcome:
         if hold:
-            phase, reason = (process_status.EVICTED, "Evicted") if state.evicted else (process_status.PENDING, "Held")
+            phase = process_status.EVICTED if state.evicted else process_status.PENDING
+            reason = "RespawnBlocked" if state.has_run else "Held"
             return RunOutcome(DesiredStatus(phase, reason, hold), self._intervals.memory)
         state.evicted = False
         started = await self._starter.start(obj, spec, state, wake)

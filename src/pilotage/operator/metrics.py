@@ -1,6 +1,8 @@
-"""Metrics of endpoints and teardowns that need attention, counted from the caches at each scrape.
+"""Metrics of endpoints, teardowns and Hosts that need attention, counted from the caches at each scrape.
 
-Only an object that is degraded or blocked has a series of its own: a large and healthy cluster has none.
+Only an object that is in trouble has a series of its own: a large and healthy cluster has none. Hosts and their
+processes are counted here and not by their agents: an agent that is gone says nothing, and not every machine can be
+scraped from the cluster.
 """
 
 from collections import Counter
@@ -16,14 +18,17 @@ from pilotage.runtime.store import Store
 
 WHO = ("namespace", "name")
 TEARDOWN = (*WHO, "target")
+PROCESS = (*WHO, "host")
 
 
 class OperatorMetrics(Collector):
     """Collector for a Prometheus registry."""
 
-    def __init__(self, endpoints: Store, teardowns: Store) -> None:
+    def __init__(self, endpoints: Store, teardowns: Store, hosts: Store, processes: Store) -> None:
         self._endpoints = endpoints
         self._teardowns = teardowns
+        self._hosts = hosts
+        self._processes = processes
 
     def collect(self) -> Iterable[Metric]:
         """All metrics, for one scrape."""
@@ -46,7 +51,7 @@ class OperatorMetrics(Collector):
                         unrouted.add_metric(_who(endpoint), 1)
         for phase, number in sorted(phases.items()):
             by_phase.add_metric((phase,), number)
-        return (by_phase, degraded, unrouted, *self._of_teardowns())
+        return (by_phase, degraded, unrouted, *self._of_teardowns(), *self._of_hosts(), *self._of_processes())
 
     def _of_teardowns(self) -> Iterable[Metric]:
         blocked = GaugeMetricFamily("pilotage_teardown_blocked", "1 for one that does not go on", labels=TEARDOWN)
@@ -63,6 +68,34 @@ class OperatorMetrics(Collector):
             if isinstance(since, str):
                 started.add_metric(who, parse_time(since).timestamp())
         return blocked, started
+
+    def _of_hosts(self) -> Iterable[Metric]:
+        lost = GaugeMetricFamily("pilotage_host_lost", "1 for one whose agent is lost", labels=("name",))
+        pressed = GaugeMetricFamily(
+            "pilotage_host_memory_pressure", "1 for one that is short of memory", labels=("name",)
+        )
+        for host in self._hosts.list():
+            match host.get("status", "phase", default=None):
+                case "Lost":
+                    lost.add_metric((host.meta.name,), 1)
+                case "Pressed":
+                    pressed.add_metric((host.meta.name,), 1)
+        return lost, pressed
+
+    def _of_processes(self) -> Iterable[Metric]:
+        evicted = GaugeMetricFamily("pilotage_host_process_evicted", "1 for one that was evicted", labels=PROCESS)
+        failed = GaugeMetricFamily(
+            "pilotage_host_process_failed", "1 for one that cannot run", labels=(*PROCESS, "reason")
+        )
+        for process in self._processes.list():
+            who = (*_who(process), str(process.get("spec", "host", default=None) or ""))
+            match process.get("status", "phase", default=None):
+                case "Evicted":
+                    evicted.add_metric(who, 1)
+                case "Failed":
+                    reasons = [str(each.get("reason")) for each in _conditions(process) if each.get("type") == "Ready"]
+                    failed.add_metric((*who, *(reasons or [""])), 1)
+        return evicted, failed
 
 
 def _who(obj: Object) -> tuple[str, str]:

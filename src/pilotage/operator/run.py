@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 import structlog
 
-from pilotage.api.names import ENDPOINTS, MODELS, TEARDOWNS
+from pilotage.api.names import ENDPOINTS, HOSTS, MODELS, PROCESSES, TEARDOWNS
 from pilotage.controllers.model.controller import Models
 from pilotage.controllers.wiring import NoProxyObserver, Options, add_endpoints
 from pilotage.kube import NAMESPACES, Absent, AlreadyExists, Client, Forbidden, KindNotServed, ObjectKey
@@ -60,10 +60,9 @@ async def add_controllers(
         _for_pods(settings),
         gateway_url=settings.gateway_url,
     )
-    add_endpoints(manager, options)
-    manager.metrics.registry.register(
-        OperatorMetrics(manager.informer(ENDPOINTS).store, manager.informer(TEARDOWNS).store)
-    )
+    processes = add_endpoints(manager, options).informers[PROCESSES]
+    watched = (manager.informer(ENDPOINTS), manager.informer(TEARDOWNS), manager.informer(HOSTS, optional=True))
+    manager.metrics.registry.register(OperatorMetrics(*(each.store for each in (*watched, processes))))
     access = Access(
         roots=settings.file_roots,
         networks=settings.networks,
