@@ -24,6 +24,20 @@ serve()
 """
 )
 """It has three children that outlive it: one in its group, one in another group, one in another session."""
+ESCAPING = (
+    _SERVE
+    + """
+script = "import os, signal, sys, time; signal.signal(15, signal.SIG_IGN)\\n" \\
+    "open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(1000)"
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execve(sys.executable, [sys.executable, "-c", script, sys.argv[1]], {})
+    os._exit(0)
+serve()
+"""
+)
+"""A grandchild of it leaves session, parent and environment; its pid is in the file that the first argument names."""
 SICKLY = (
     _SERVE
     + """

@@ -12,9 +12,11 @@ from pilotage.agent.health import Prober
 from pilotage.agent.journal import LifecycleState
 from pilotage.api.names import LABEL_HOST, LABEL_PROCESS_UID, PROCESSES
 from pilotage.kube import ObjectKey, merge_patch
+from pilotage.processes import identity
+from pilotage.processes.census import PROCESS_UID
 from pilotage.serving.resources import SERVICES, SLICES
 from tests.agent.agent_host import NAMESPACE, process_body, python_server, refuse, service_body, streaming
-from tests.agent.servers import DEAF, FORKING, PLAIN
+from tests.agent.servers import DEAF, ESCAPING, FORKING, PLAIN
 from tests.support.kinds import delete
 
 
@@ -101,6 +103,24 @@ async def test_children_go_too_wherever_they_are(host):
     await host.until(lambda: host.find() is None)
     host.nothing_is_left()
     assert host.metric("pilotage_agent_killed_processes_total") >= 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt its descendants")
+async def test_one_that_leaves_session_parent_and_environment_goes_too(host):
+    path = host.folder / "escaped"
+    await host.start()
+    await host.serving(runtime=python_server(ESCAPING) | {"args": [str(path)]}, drainSeconds=0)
+    await host.until(lambda: path.exists() and path.read_text())
+    escaped = identity.find(int(path.read_text()))
+    try:
+        assert escaped.session != host.pid()
+        assert identity.environment(escaped.pid, (PROCESS_UID,)) == {}
+        await host.delete()
+        await host.until(lambda: host.find() is None)
+        assert not identity.is_running(escaped.id)
+    finally:
+        if identity.is_running(escaped.id):
+            os.kill(escaped.pid, 9)
 
 
 async def test_children_of_a_server_that_died_go_before_it_is_started_again(host):

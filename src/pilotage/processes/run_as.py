@@ -25,7 +25,7 @@ _DEVICE_GROUPS = ("video", "render")
 
 _LAUNCHER = f"""
 import ctypes, os, signal, sys
-parent, user, folder, command = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4:]
+parent, user, folder, adopts, command = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4], sys.argv[5:]
 program = os.open(command[0], os.O_RDONLY) if user else -1
 if user:
     uid, gid, *groups = map(int, user.split(","))
@@ -36,7 +36,10 @@ libc = ctypes.CDLL(None)
 if hasattr(libc, "prctl"):
     if parent:
         libc.prctl(1, signal.SIGKILL, 0, 0, 0)
-    libc.prctl(38, 1, 0, 0, 0)
+    if parent or user:
+        libc.prctl(38, 1, 0, 0, 0)
+    if adopts:
+        libc.prctl(36, 1, 0, 0, 0)
 if parent and os.getppid() != parent:
     sys.exit("the one that started this has ended")
 if folder:
@@ -53,8 +56,9 @@ except PermissionError:
     os.execve(program, command, wrapped | passed)
 """
 """It changes the user, asks to be killed when its parent ends if that is wanted (PR_SET_PDEATHSIG, which a change of
-user would undo), and gives up the way to more privileges (PR_SET_NO_NEW_PRIVS). Python ignores two signals, and that
-would be inherited.
+user would undo), and gives up the way to more privileges (PR_SET_NO_NEW_PRIVS), unless it stays what it is. It can make
+the program the parent of all descendants whose own parent ends (PR_SET_CHILD_SUBREAPER, which exec keeps), as it would
+be in a pod. Python ignores two signals, and that would be inherited.
 
 Another user may not get to where the program is, below /root for instance. So it is opened before, and what is open is
 run where its path leads nowhere.
@@ -90,13 +94,17 @@ def find_user(text: str) -> RunAsUser:
     return RunAsUser(found.pw_uid, found.pw_gid, _device_groups(), found.pw_dir)
 
 
-def launched(command: Sequence[str], user: RunAsUser | None, *, dies_with: int = 0, folder: str = "") -> list[str]:
+def launched(
+    command: Sequence[str], user: RunAsUser | None, *, dies_with: int = 0, folder: str = "", adopts: bool = False
+) -> list[str]:
     """The command line that becomes this one, as a user (None: who we are).
 
     `dies_with`: the pid of our own process, with which it is to end. `folder`: where it runs, instead of where we do.
+    `adopts`: it becomes the parent of descendants that lose theirs, where the system can do that (Linux).
     """
     who = "" if user is None else ",".join(map(str, (user.uid, user.gid, *user.groups)))
-    return [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(dies_with), who, folder, *command]
+    options = [str(dies_with), who, folder, "adopts" if adopts else ""]
+    return [sys.executable, "-I", "-S", "-c", _LAUNCHER, *options, *command]
 
 
 def wrapped(environment: Mapping[str, str], but: Collection[str] = ()) -> dict[str, str]:

@@ -1,13 +1,15 @@
 """Start of a server in a session of its own, notice of its end, and its termination with all that it has started.
 
 A server is not tied to the agent: it goes on when the agent dies, and the next agent finds it by its environment, which
-carries its mark (`processes.census`) from its first moment on.
+carries its mark (`processes.census`) from its first moment on. On Linux it is the parent of every descendant that has
+lost its own: so none gets away from it, whatever it does to its session and its environment, as long as it runs.
 """
 
 import asyncio
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -23,6 +25,7 @@ OPENED = f"/dev/fd/{_DESCRIPTOR}"
 """Whoever may read a file can open it by this name, also where its path leads through folders that are closed."""
 FOLDER = "/"
 """Working folder of a server that runs as another user."""
+_LINUX = sys.platform == "linux"
 _DEFAULT_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -34,8 +37,8 @@ def start(
     `user`: the user that it runs as (None: ours). `opened`: a file that it finds open, by the name `OPENED`.
     """
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if user is not None:
-        argv = launched(argv, user, folder=FOLDER)
+    if user is not None or _LINUX:
+        argv = launched(argv, user, folder=FOLDER if user is not None else "", adopts=True)
         environment = wrapped(environment, but=_FOUND_BY)
     pid = os.posix_spawn(
         argv[0],
