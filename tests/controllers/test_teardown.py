@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from pilotage.api.names import LABEL_ENDPOINT_UID, TEARDOWNS
+from pilotage.api.names import LABEL_ENDPOINT_UID, LABEL_KEPT, TEARDOWNS
 from pilotage.kube import PODS, ObjectKey, Propagation, merge_patch
 from pilotage.serving.resources import CLAIMS, DEPLOYMENTS
 from pilotage.traffic.routers.httpproxy import HTTP_PROXIES
@@ -181,6 +181,28 @@ async def test_what_was_detached_to_be_kept_does_not_hold_a_new_operator_up():
         found = place.world.find(CLAIMS, ObjectKey("default", "scratch")) or {}
         assert found["metadata"]["uid"] == uid
         assert "scratch" in str(place.records()[0]["status"]["receipt"]["notes"])
+
+
+@virtual
+async def test_what_is_kept_is_in_the_receipt_of_an_operator_that_was_stopped_before_the_end():
+    def refuse_the_end(call: Call) -> ServerResponse | None:
+        ends = call.method == "PATCH" and call.path.endswith("/status") and b'"phase":"done"' in call.body
+        return ServerResponse(503, b"{}") if ends else None
+
+    async with simulated_cluster() as place:
+        await place.deploy(cache={"size": "1Gi"}, deletion={"drainSeconds": 0, "keep": ["Volumes"]})
+        await place.serving()
+        (claim,) = place.world.objects(CLAIMS)
+        allow = place.world.intercept(refuse_the_end)
+        await place.delete()
+        await place.until(lambda: LABEL_KEPT in place.world.objects(CLAIMS)[0]["metadata"]["labels"])
+        place.managers[-1].stop()
+        await asyncio.sleep(30.0)
+        allow()
+        place.operate()
+        await place.gone()
+        objects = place.records()[0]["status"]["receipt"]["objects"]
+        assert [each["uid"] for each in objects if each["state"] == "kept"] == [claim["metadata"]["uid"]]
 
 
 @virtual

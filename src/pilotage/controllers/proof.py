@@ -67,10 +67,11 @@ async def is_proven(
     return not stays
 
 
-async def refused(client: Client, caches: Caches, whose: Identity, entry: Entry) -> str:
+async def refused(client: Client, caches: Caches, whose: Identity, entry: Entry, *, kept: str = "") -> str:
     """Why an entry of a ledger that was read back must not be acted on; empty if it may.
 
-    What is gone or already going is fine: nothing is done to it on the ledger's word.
+    What is gone or already going is fine: nothing is done to it on the ledger's word. `kept`: what `kept_for` gives,
+    where its seal is a proof, too.
     """
     if entry.namespace != whose.namespace:
         return f"{entry} is in another namespace than the endpoint"
@@ -85,6 +86,6 @@ async def refused(client: Client, caches: Caches, whose: Identity, entry: Entry)
             return ""
     if found.meta.uid != entry.uid or found.meta.terminating:
         return ""
-    if await is_proven(client, caches, whose, kind, found):
+    if (kept and caches.seals.fits(kind, found, kept)) or await is_proven(client, caches, whose, kind, found):
         return ""
     return f"{entry} is not proven to be a part of the endpoint: it carries no seal of the operator for it"

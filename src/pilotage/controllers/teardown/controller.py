@@ -143,7 +143,7 @@ class TeardownController:
                 record = await self._begin(record, teardown, ledger)
             else:
                 try:
-                    ledger = await self._proven(whose, _read_back(saved))
+                    ledger = await self._proven(whose, _read_back(saved), kept_for(teardown.spec.target.name))
                 except LedgerRefused as error:
                     await self._refuse(record, str(error))
                     return Result(requeue_after=REFUSED_SECONDS)
@@ -166,17 +166,19 @@ class TeardownController:
         observer = CacheObserver(reader, self._caches, self._proxies, whose, pods=pods)
         return _Run(Executor(observer, one_by_one_max=ONE_BY_ONE_MAX), observer)
 
-    async def _proven(self, whose: Known, ledger: Ledger) -> Ledger:
+    async def _proven(self, whose: Known, ledger: Ledger, kept: str) -> Ledger:
         """A ledger that somebody else may have written. LedgerRefused if something that goes by it is not proven.
 
         What was to be kept and is not proven is left out, so that nothing is done to it. It may have been proven by an
-        owner that goes, and from which this teardown has detached it.
+        owner that goes, and from which this teardown has detached it. `kept`: see `refused`.
         """
         check_saved(ledger)
         for entry in ledger.going:
             if cause := await refused(self._client, self._caches, whose, entry):
                 raise LedgerRefused(cause)
-        causes = {entry.uid: await refused(self._client, self._caches, whose, entry) for entry in ledger.kept}
+        causes = {
+            entry.uid: await refused(self._client, self._caches, whose, entry, kept=kept) for entry in ledger.kept
+        }
         if not any(causes.values()):
             return ledger
         entries = tuple(entry for entry in ledger.entries if not causes.get(entry.uid))
