@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import socket
 
 import pytest
 
@@ -13,8 +14,8 @@ from pilotage.models import Access, ModelCache
 from pilotage.runtime.conditions import find_condition
 from pilotage.runtime.manager import Manager
 from tests.api.objects import endpoint, install, model
-from tests.controllers.simulated_models import CountingStore
-from tests.models.web import LOOPBACK, web
+from tests.controllers.simulated_models import EVENTS, CountingStore
+from tests.models.web import LOOPBACK, Says, web
 from tests.models.weights import gguf
 from tests.support.waiting import eventually, until
 
@@ -23,7 +24,7 @@ WEIGHTS = gguf()
 
 @contextlib.asynccontextmanager
 async def operating(cluster, namespace, folder):
-    """A client, a model store, and a controller for one namespace."""
+    """A client, a manager with its metrics, a model store, and a controller for one namespace."""
     async with Client.connect(load_config(kubeconfig=str(cluster.kubeconfig))) as client:
         await install(client)
         manager = Manager(client, name="models", seed=1)
@@ -33,7 +34,7 @@ async def operating(cluster, namespace, folder):
             tasks.create_task(manager.run())
             await manager.started.wait()
             try:
-                yield client, keeper
+                yield client, manager, keeper
             finally:
                 manager.stop()
 
@@ -50,7 +51,7 @@ async def delete(client, resource, key):
 async def test_a_model_fails_costs_nothing_recovers_and_goes(cluster, namespace, tmp_path, monkeypatch):
     monkeypatch.setattr("pilotage.models.attempts.RECHECK_SECONDS", 0.05)
     key = ObjectKey(namespace, "qwen")
-    async with operating(cluster, namespace, tmp_path) as (client, keeper):
+    async with operating(cluster, namespace, tmp_path) as (client, _, keeper):
         source = {"source": f"file://{tmp_path}/a.gguf"}
         await client.create(MODELS, model("qwen", source, namespace=namespace))
         failed = await until(client, MODELS, key, is_in("Failed"))
@@ -73,9 +74,115 @@ async def test_a_model_fails_costs_nothing_recovers_and_goes(cluster, namespace,
     assert (tmp_path / "a.gguf").exists()
 
 
+BROKEN = {
+    "missing": ("FileNotFound", "file://{folder}/none.gguf", {}),
+    "folder": ("NotAFile", "file://{folder}", {}),
+    "outside": ("SourceNotAllowed", "file:///etc/passwd", {}),
+    "sum": ("ChecksumMismatch", "file://{folder}/whole.gguf", {"sha256": "0" * 64}),
+    "page": ("InvalidFormat", "file://{folder}/page.gguf", {}),
+    "cut": ("InvalidFormat", "file://{folder}/cut.gguf", {}),
+    "gone": ("NotFound", "{site}/none.gguf", {}),
+    "who": ("Unauthorized", "{site}/401.gguf", {}),
+    "denied": ("AccessDenied", "{site}/403.gguf", {}),
+    "odd": ("RequestRefused", "{site}/400.gguf", {}),
+    "loop": ("BadRedirect", "{site}/302.gguf", {}),
+    "metadata": ("AddressNotAllowed", "http://169.254.169.254/a.gguf", {}),
+    "nowhere": ("HostNotFound", "https://models.example/a.gguf", {}),
+    "fetched-sum": ("ChecksumMismatch", "{site}/whole.gguf", {"sha256": "0" * 64}),
+    "fetched-page": ("InvalidFormat", "{site}/page.gguf", {}),
+    "no-secret": ("SecretNotFound", "{site}/whole.gguf", {"secretRef": {"name": "none"}}),
+    "no-hosts": ("SecretUnusable", "{site}/whole.gguf", {"secretRef": {"name": "token"}}),
+    "invalid": ("InvalidSource", "https://example.com/", {}),
+    "hub": ("InvalidSource", "hf://acme", {}),
+    "registry": ("NotFound", "oci://{host}/tiny:v1", {}),
+}
+"""Lasting failures: reason, source, and the rest of the spec, by name of the Model."""
+NEVER_ASKED = {"invalid", "hub"}
+"""Models whose spec alone is wrong."""
+
+
+async def test_each_failure_that_lasts_is_written_once_and_ends_with_a_change_of_the_spec(
+    own_cluster, namespace, tmp_path, monkeypatch
+):
+    def recheck_every(seconds):
+        for module in ("models.attempts", "controllers.model.controller"):
+            monkeypatch.setattr(f"pilotage.{module}.RECHECK_SECONDS", seconds)
+
+    recheck_every(0.2)
+    really_resolve = socket.getaddrinfo
+
+    def resolve(host, *args, **options):
+        if host == "models.example":
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return really_resolve(host, *args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    page = b"<html>sign in first</html>"
+    for name, content in (("whole", WEIGHTS), ("page", page), ("cut", WEIGHTS[:1000])):
+        (tmp_path / f"{name}.gguf").write_bytes(content)
+    own_cluster.kubectl("create", "secret", "generic", "token", "--from-literal=token=s3cret", "-n", namespace)
+    async with (
+        web(**{"whole.gguf": WEIGHTS, "page.gguf": page}) as site,
+        operating(own_cluster, namespace, tmp_path) as (client, manager, _),
+    ):
+        for status in ("401 Unauthorized", "403 Forbidden", "400 Bad Request", "302 Found"):
+            site.answers[f"/{status[:3]}.gguf"] = Says(status, {"Location": site.url("/302.gguf")})
+        for name, (_, source, rest) in BROKEN.items():
+            spec = {"source": source.format(folder=tmp_path, site=site.url(""), host=site.host), **rest}
+            await client.create(MODELS, model(name, spec, namespace=namespace))
+        for name, (reason, *_) in BROKEN.items():
+            failed = await until(client, MODELS, ObjectKey(namespace, name), is_in("Failed"))
+            degraded = find_condition(failed.get("status", "conditions"), "Degraded")
+            assert (name, degraded["status"], degraded["reason"]) == (name, "True", reason)
+        await eventually(lambda: all_told(client, namespace))
+        mark, before = own_cluster.audit_mark(), checks(manager)
+        await eventually(lambda: checked_again(manager, before, times=5))
+        assert writes(own_cluster, mark, namespace) == []
+        assert manager.metrics.registry.get_sample_value(*ERRORS) in (None, 0.0)
+        recheck_every(300.0)  # from the next check on: only the change of the spec can be what ends it
+        before = checks(manager)
+        await eventually(lambda: checked_again(manager, before, times=1))
+        good = {"source": f"file://{tmp_path}/whole.gguf", "sha256": None, "secretRef": None}
+        for name in BROKEN:
+            await client.patch(MODELS, ObjectKey(namespace, name), merge_patch({"spec": good}))
+        for name in BROKEN:
+            await until(client, MODELS, ObjectKey(namespace, name), is_in("Ready"))
+
+
+ERRORS = "controller_runtime_reconcile_total", {"controller": "models", "result": "error"}
+
+
+def checks(manager):
+    """The number of checks so far, by reason."""
+    reasons = {reason for name, (reason, *_) in BROKEN.items() if name not in NEVER_ASKED}
+    count = manager.metrics.registry.get_sample_value
+    return {reason: count("pilotage_model_checks_total", {"result": reason}) or 0 for reason in reasons}
+
+
+async def checked_again(manager, before, times):
+    """Whether each Model was checked so often since; those with the same reason take turns."""
+    reasons = [reason for name, (reason, *_) in BROKEN.items() if name not in NEVER_ASKED]
+    now = checks(manager)
+    return all(now[reason] - before[reason] >= times * reasons.count(reason) for reason in reasons)
+
+
+async def all_told(client, namespace):
+    """Whether there is an Event about each Model: nothing is written after these."""
+    events = (await client.list(EVENTS, namespace)).items
+    return {event.get("regarding", "name") for event in events} >= BROKEN.keys()
+
+
+def writes(cluster, mark, namespace):
+    return [
+        (record.verb, record.resource, record.subresource, record.name)
+        for record in cluster.audit(since=mark, namespace=namespace)
+        if record.verb in ("create", "update", "patch", "delete")
+    ]
+
+
 async def test_a_fetched_model_stays_while_it_is_used_and_takes_its_file_along(cluster, namespace, tmp_path):
     key = ObjectKey(namespace, "qwen")
-    async with web(**{"a.gguf": WEIGHTS}) as site, operating(cluster, namespace, tmp_path) as (client, _):
+    async with web(**{"a.gguf": WEIGHTS}) as site, operating(cluster, namespace, tmp_path) as (client, *_):
         await client.create(MODELS, model("qwen", {"source": site.url("/a.gguf")}, namespace=namespace))
         await client.create(ENDPOINTS, endpoint("chat", namespace=namespace))
         ready = await until(client, MODELS, key, is_in("Ready"))
@@ -98,7 +205,7 @@ async def test_who_may_not_read_a_secret_cannot_have_it_sent_to_a_host_of_their_
     monkeypatch.setattr("pilotage.models.attempts.RECHECK_SECONDS", 0.05)
     here, mallory = ("-n", namespace), ("--as", f"mallory-of-{namespace}")
     key = ObjectKey(namespace, "qwen")
-    async with web(**{"a.gguf": WEIGHTS}) as site, operating(cluster, namespace, tmp_path) as (client, _):
+    async with web(**{"a.gguf": WEIGHTS}) as site, operating(cluster, namespace, tmp_path) as (client, *_):
         cluster.kubectl("create", "secret", "generic", "theirs", "--from-literal=token=s3cret", *here)
         cluster.kubectl("create", "role", "author", "--verb=create,get", "--resource=models.pilotage.dev", *here)
         cluster.kubectl("create", "rolebinding", "author", "--role=author", f"--user={mallory[1]}", *here)

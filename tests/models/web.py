@@ -85,9 +85,9 @@ class Web:
 
     files: dict[str, bytes] = field(default_factory=dict)
     etags: dict[str, str] = field(default_factory=dict)
-    plans: list[Says | Cuts | Silent | HangsUp | Stalls | Unsized | Chunked | Claims | None] = field(
-        default_factory=list
-    )
+    plans: list[Plan] = field(default_factory=list)
+    answers: dict[str, Says] = field(default_factory=dict)
+    """By path, where there are no plans."""
     asked: list[Asked] = field(default_factory=list)
     port: int = 0
     ranges: bool = True
@@ -130,7 +130,7 @@ class Web:
             headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
             self.asked.append(Asked(path, headers, query))
             self.news.set()
-            plan = self.plans.pop(0) if self.plans else None
+            plan = self.plans.pop(0) if self.plans else self.answers.get(path)
             if isinstance(plan, Silent):
                 await reader.read()
             elif isinstance(plan, HangsUp):
