@@ -107,6 +107,8 @@ CASES = [
     Case("its only one is lost", arrived(COMING), "Degraded", "False ReplicasStarting", "False Arrived",
          "True ReplicasStarting", SERVED),
     Case("its Host is lost", arrived(LOST), "Unknown", "False HostLost", "False Arrived", "True HostLost", SERVED),
+    Case("its Host has not been heard of", arrived(LOST._replace(reason="HostSilent")), "Unknown", "Unknown HostSilent",
+         "False Arrived", "True HostSilent", SERVED),
     Case("another revision starts", redeploying(COMING), "Redeploying", "True ReplicasStarting",
          "True RevisionComing", "False AsExpected", SERVED),
     Case("it cannot start", redeploying(HOPELESS), "Degraded", "True ReplicasStarting", "False ImagePullBackOff",

@@ -55,6 +55,38 @@ async def test_the_addresses_of_a_host_that_falls_silent_are_out_of_traffic_with
 
 
 @virtual
+async def test_after_a_reboot_nothing_is_said_to_serve_before_its_agent_was_heard_of():
+    """The Host is lost only after the whole duration of a Lease: the last words of its agent may be old."""
+    async with simulated_hosts() as place:
+        await deployed(place)
+        place.managers[0].stop()
+        place.agents["gpu-1"].alive = False
+        await asyncio.sleep(60.0)
+        assert place.status()["phase"] == "Serving"
+        place.operate()
+        await place.until(lambda: place.status()["phase"] == "Unknown", 5.0)
+        assert place.host("gpu-1")["status"]["phase"] == "Ready", "it is not lost yet"
+        said = place.condition("Available")
+        assert (said["status"], said["reason"]) == ("Unknown", "HostSilent")
+        assert said["message"].startswith("the agent of host/gpu-1 has not been heard of (hostprocess/chat-1-0 ")
+        assert place.in_traffic() == ["chat-1-0"]
+        place.agents["gpu-1"].alive = True
+        await place.until(lambda: place.status()["phase"] == "Serving", 10.0)
+
+
+@virtual
+async def test_an_operator_that_starts_beside_living_agents_writes_nothing():
+    async with simulated_hosts() as place:
+        await deployed(place)
+        place.managers[0].stop()
+        await asyncio.sleep(60.0)
+        before = len(place.writes())
+        place.operate()
+        await asyncio.sleep(60.0)
+        assert [write for write in place.writes()[before:] if "servingendpoints" in write] == []
+
+
+@virtual
 async def test_a_lost_host_costs_no_more_writes():
     async with simulated_hosts() as place:
         await deployed(place)

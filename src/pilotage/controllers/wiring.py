@@ -73,6 +73,7 @@ def add_endpoints(manager: Manager, options: Options) -> Caches:
             kserve=caches.serves(INFERENCE_SERVICES),
         )
 
+    liveness = HostLiveness(manager.informer(LEASES, namespace=HOST_LEASES).store)
     endpoint_options = endpoint.EndpointOptions(
         caches,
         options.observer,
@@ -82,6 +83,7 @@ def add_endpoints(manager: Manager, options: Options) -> Caches:
         options.watched,
         capabilities,
         options.ttl_seconds,
+        liveness.is_silent,
         options.gateway_url,
     )
     parts = [each for each in caches if each.resource not in MADE_FROM_OURS]
@@ -105,17 +107,16 @@ def add_endpoints(manager: Manager, options: Options) -> Caches:
         workers=WORKERS,
         watches=[(each, partial(teardown_targets.keys_for_part, teardowns.store)) for each in caches],
     )
-    _add_hosts(manager, caches, options.watched)
+    _add_hosts(manager, caches, liveness, options.watched)
     return caches
 
 
-def _add_hosts(manager: Manager, caches: Caches, watched: str) -> None:
+def _add_hosts(manager: Manager, caches: Caches, liveness: HostLiveness, watched: str) -> None:
     """Add the controllers of Hosts and HostProcesses."""
     machines = manager.informer(HOSTS, optional=True)
     leases = manager.informer(LEASES, namespace=HOST_LEASES)
     processes = caches.informers[PROCESSES]
     processes.add_index(process_controller.BY_HOST, process_controller.by_host)
-    liveness = HostLiveness(leases.store)
     manager.add(
         "host",
         machines,

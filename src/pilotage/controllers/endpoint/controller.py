@@ -43,6 +43,8 @@ class EndpointOptions(NamedTuple):
     capabilities: Callable[[], Capabilities]
     ttl_seconds: int
     """Lifetime of a finished Teardown."""
+    is_silent: Callable[[str], bool]
+    """Whether the agent of a Host is not known to be alive, by the Host's name."""
     gateway_url: str = ""
 
 
@@ -105,6 +107,7 @@ class EndpointController:
                 options.ttl_seconds,
             ),
             options.capabilities,
+            options.is_silent,
             options.gateway_url,
         )
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import structlog
 
 from pilotage.api.endpoint import EndpointSpec
-from pilotage.api.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION
+from pilotage.api.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION, PROCESSES
 from pilotage.controllers.caches import MADE_FROM_OURS, Caches
 from pilotage.controllers.endpoint.apply_parts import PartApplier
 from pilotage.controllers.endpoint.decide import (
@@ -46,11 +46,14 @@ from pilotage.runtime.store import Store
 from pilotage.runtime.types import Result
 from pilotage.serving import readiness
 from pilotage.serving.parts import Capabilities, EndpointRef, Readiness
+from pilotage.serving.placements.host import SILENT
 from pilotage.serving.pod_problems import explained
 from pilotage.serving.resources import SERVICES
 
 _log = structlog.get_logger(__name__)
 
+SILENT_SECONDS = 2.0
+"""Pause while the agent of a Host has to be heard of: it renews its Lease every few seconds."""
 PARTS_AT_ONCE = 50
 """Number of parts after which other reconciles get the event loop: an endpoint may have a thousand."""
 
@@ -66,6 +69,7 @@ class Dependencies(NamedTuple):
     routing: Routing
     records: TeardownRecords
     capabilities: Callable[[], Capabilities]
+    is_silent: Callable[[str], bool]
     gateway_url: str = ""
 
 
@@ -83,6 +87,7 @@ class EndpointReconcile:
         self._capabilities = dependencies.capabilities()
         self._history = RevisionHistory.read(status.get("history", []), self._subject, self._capabilities)
         self._recorded = self._history.states
+        self._silent = False
 
     async def run(self) -> Result | None:
         """Do what may be done now, and write how far it is."""
@@ -137,7 +142,23 @@ class EndpointReconcile:
     def _readiness(self) -> Mapping[int, Readiness]:
         """Readiness of the revisions that are wanted and that serve, by number."""
         found = {each.number: each for each in (self._history.wanted, self._history.serving) if each is not None}
-        return {number: readiness(each.subject, number, self._find) for number, each in found.items()}
+        return {number: readiness(each.subject, number, self._find_known) for number, each in found.items()}
+
+    def _find_known(self, resource: Resource, name: str) -> Object | None:
+        """A part; a process that is ready by the last words of an agent that was not heard of since is `SILENT`.
+
+        After a reboot it does not run, and nobody has said so yet.
+        """
+        found = self._find(resource, name)
+        if resource != PROCESSES or found is None or found.get("status", "ready") is not True:
+            return found
+        host = str(found.get("spec", "host") or "")
+        if not self._with.is_silent(host):
+            return found
+        self._silent = True
+        body = found.to_dict()
+        said = f"the agent of host/{host} has not been heard of"
+        return Object.from_dict(body | {"status": body["status"] | {"phase": SILENT, "ready": False, "message": said}})
 
     # Execute
 
@@ -239,7 +260,8 @@ class EndpointReconcile:
         old, status = self._status, self._next_status(step, observed)
         if status != old and not _only_tells_uids(old, status):
             await self._replace(status)
-        return Result(requeue_after=step.requeue_after) if step.requeue_after is not None else None
+        again = [each for each in (step.requeue_after, SILENT_SECONDS if self._silent else None) if each is not None]
+        return Result(requeue_after=min(again)) if again else None
 
     def _next_status(self, step: WriteStatus, observed: Observed) -> Json:
         """The whole status as it should be."""

@@ -16,6 +16,7 @@ from pilotage.kube.wire import parse_time
 from pilotage.runtime.conditions import clipped, find_condition, set_condition
 from pilotage.serving import backend
 from pilotage.serving.parts import Readiness
+from pilotage.serving.placements.host import HOST_SILENT
 from pilotage.serving.workload import NOT_OBSERVED
 from pilotage.traffic.routers import ROUTERS, UrlRequest
 
@@ -217,7 +218,7 @@ def _available(situation: Situation) -> tuple[str, bool | None, str, str]:
         return "Available", False, "ScaledToZero", "Scaled to zero replicas, as requested."
     if ready.ready and not ready.available:
         return "Available", True, "SomeReplicasReady", f"{ready.ready} of {ready.desired} replicas are ready."
-    return "Available", ready.available, ready.reason, ready.message
+    return "Available", None if ready.reason == HOST_SILENT else ready.available, ready.reason, ready.message
 
 
 def _progressing(obj: Object, situation: Situation) -> tuple[str, bool | None, str, str]:

@@ -69,6 +69,10 @@ class HostLiveness:
         """State by the cache."""
         return self._judge(host, self._leases.get(ObjectKey(HOST_LEASES, host)))
 
+    def is_silent(self, host: str) -> bool:
+        """Whether the agent is not known to be alive, by the cache: what it said last may not hold any more."""
+        return self.of(host).agent is not AgentState.ALIVE
+
     async def confirm(self, client: Client, host: str) -> LeaseState:
         """State by a fresh read. An ApiError where that fails: then nothing is known."""
         try:

@@ -21,6 +21,10 @@ from pilotage.serving.runtimes import RUNTIMES
 from pilotage.serving.weights import scheme_of
 
 SERVICE_PORT = 80
+SILENT = "Silent"
+"""Phase of a process that was ready by the last words of an agent that has not been heard of since."""
+HOST_SILENT = "HostSilent"
+"""Reason of a readiness that rests on such a process: it may be in traffic, and answer."""
 
 
 class _Host:
@@ -125,13 +129,14 @@ def _readiness(processes: list[tuple[str, Object | None]]) -> Readiness:
         f"{said.rstrip('. ')} ({where}; {counted}).",
         failed=failed,
         troubled=phases[worst] in _REASONS,
-        unknown=not ready and "Lost" in phases,
+        unknown=not ready and bool({"Lost", SILENT} & {*phases}),
     )
 
 
 _REASONS = {
     "Failed": "ProcessFailed",
     "Lost": "HostLost",
+    SILENT: HOST_SILENT,
     "Evicted": "ProcessEvicted",
     "Unhealthy": "ProcessUnhealthy",
     "Unplaced": "Unplaced",
