@@ -8,6 +8,7 @@ that any test has. `PILOTAGE_TEST_KUBECONFIG` names a cluster of the user's own 
 import gc
 import os
 import re
+from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -116,12 +117,18 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     control_plane = item.config.stash[CONTROL_PLANE]
-    if needs_cluster(item):
-        if report.failed and control_plane.cluster:
-            report.sections.append(("logs of the control plane", str(control_plane.cluster.keep_logs())))
-        if report.skipped and control_plane.skip:
-            report.longrepr = (__file__, 1, control_plane.skip)  # one place for all: pytest makes one line of them
+    if needs_cluster(item) and report.failed and control_plane.cluster:
+        report.sections.append(("logs of the control plane", str(control_plane.cluster.keep_logs())))
     return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # its end is after everything that pytest prints
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]:
+    yield
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    if terminal and (reports := terminal.stats.get("skipped")):
+        reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports)
+        terminal.write_line("skipped " + "; ".join(f"{count}: {reason}" for reason, count in reasons.most_common()))
 
 
 def needs_cluster(item: pytest.Item) -> bool:

@@ -71,9 +71,39 @@ def test_without_go_and_assets_one_line_says_how_to_get_it(tmp_path: Path, bare:
     code, output = run(tmp_path, more, bare)
     assert code == 0, output
     assert "1 passed, 2 skipped" in output
-    (line,) = [line for line in output.splitlines() if line.startswith("SKIPPED")]
-    assert "SKIPPED [2]" in line
+    line = output.splitlines()[-1]
+    assert line.startswith("skipped 2: ")
     assert "install Go and run `make kube`" in line
+
+
+FIELD = """
+import pytest
+
+def test_pushes(registry_program): pass
+
+def test_pulls(registry_program): pass
+
+def test_mounts(): pytest.skip("needs the right to mount")
+
+def test_plain(): pass
+"""
+
+
+def test_programs_that_were_not_built_are_named_in_one_line_at_the_end(tmp_path: Path) -> None:
+    code, output = run(tmp_path, FIELD, {"XDG_CACHE_HOME": str(tmp_path / "cache")})
+    assert code == 0, output
+    assert "1 passed, 3 skipped" in output
+    assert output.splitlines()[-1] == "skipped 2: need registry: make field; 1: needs the right to mount"
+    assert "SKIPPED [" not in output
+
+
+def test_under_ci_nothing_is_skipped_for_a_program_that_is_unavailable(
+    tmp_path: Path, bare: dict[str, str | None]
+) -> None:
+    code, output = run(tmp_path, FIELD, {**bare, "CI": "true"})
+    assert code == 1
+    assert "1 passed, 1 skipped, 2 errors" in output
+    assert output.count("install Go") == 4  # for each test, once in the report and once in the summary
 
 
 def test_without_go_and_assets_a_run_under_ci_fails(tmp_path: Path, bare: dict[str, str | None]) -> None:

@@ -97,7 +97,7 @@ def test_what_is_committed_is_current():
 
 
 @pytest.fixture(scope="module")
-def helm(tools):
+def helm():
     return field.built("helm")
 
 

@@ -31,7 +31,7 @@ class Place:
 
 
 @pytest.fixture(scope="session")
-def edge(cluster: Access, tools: None) -> Iterator[Place]:
+def edge(cluster: Access) -> Iterator[Place]:
     """Edge (`Place`). Skipped, or failed under CI, where Contour, Envoy or a network namespace is unavailable."""
     if not isinstance(cluster, Cluster):
         pytest.skip("needs a control plane of our own, and PILOTAGE_TEST_KUBECONFIG names one of yours")

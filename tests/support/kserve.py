@@ -19,7 +19,7 @@ def kserve_kinds(own_cluster: Cluster) -> None:
 
 
 @pytest.fixture
-def kserve(own_cluster: Cluster, tools: None, kserve_kinds: None) -> Iterator[KServe]:
+def kserve(own_cluster: Cluster, kserve_kinds: None) -> Iterator[KServe]:
     """The manager, for one test: it watches all namespaces, also those that other tests use with a stand-in."""
     if own_cluster.find(f"{CONFIG_MAPS}/inferenceservice-config") is None:  # it stays for the next test
         own_cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})

@@ -5,7 +5,7 @@ to run the tests once. Tests that use such a fixture run last of all. Under CI t
 the control plane's; the session waits for it before the first such test, outside the time that any test has.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 import pytest
 
@@ -22,19 +22,21 @@ class Tools:
     """State of the tools in this session; one per session, in the config's stash."""
 
     build: BackgroundBuild | None = None
-    missing: str | None = None
-    """Reason why one of them is unavailable."""
+    missing: Sequence[str] = ()
+    why: str = ""
+    """Reason why they are missing."""
 
-    def prepare(self, names: set[str]) -> None:
+    def prepare(self, names: Sequence[str]) -> None:
         """Those that are not there are missing; under CI their build begins."""
         try:
-            lacking = sorted(name for name in names if field.built(name) is None)
-            if lacking and not UNDER_CI:
-                self.missing = f"{' and '.join(lacking)} not built here: `make field` builds what is missing, once"
-            elif lacking:
-                self.build = BackgroundBuild(" and ".join(lacking), ["field", "--last", *lacking])
+            lacking = [name for name in names if field.built(name) is None]
         except field.FieldError as error:
-            self.missing = str(error)
+            self.missing, self.why = names, str(error)
+            return
+        if lacking and UNDER_CI:
+            self.build = BackgroundBuild(" and ".join(lacking), ["field", "--last", *lacking])
+        else:
+            self.missing, self.why = lacking, f"need {', '.join(lacking)}: make field"
 
     def wait(self, terminal: pytest.TerminalReporter | None) -> None:
         """Wait for the build, if there is one, and show its progress."""
@@ -48,7 +50,7 @@ class Tools:
             try:
                 self.build.wait(say)
             except NoControlPlane as error:
-                self.missing = str(error)
+                self.missing, self.why = [*PROGRAMS.values()], str(error)
             self.close()
 
     def close(self) -> None:
@@ -75,7 +77,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    names = {name for item in session.items for name in needed(item)}
+    names = sorted({name for item in session.items for name in needed(item)})
     if names and not session.config.option.collectonly and not REMOTE:
         session.config.stash[TOOLS].prepare(names)
 
@@ -87,13 +89,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     return (yield)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    report = yield
-    missing = item.config.stash[TOOLS].missing
-    if report.skipped and missing and needed(item):
-        report.longrepr = (__file__, 1, missing)  # one place for all: pytest makes one line of them
-    return report
+@pytest.hookimpl(tryfirst=True)  # before any fixture
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    tools = item.config.stash[TOOLS]
+    if needed(item) & {*tools.missing}:
+        unavailable(tools.why)
 
 
 def needed(item: pytest.Item) -> set[str]:
@@ -102,14 +102,7 @@ def needed(item: pytest.Item) -> set[str]:
 
 
 @pytest.fixture(scope="session")
-def tools(pytestconfig: pytest.Config) -> None:
-    """Build the tools. Skipped, or failed under CI, where they are unavailable."""
-    if missing := pytestconfig.stash[TOOLS].missing:
-        unavailable(missing)
-
-
-@pytest.fixture(scope="session")
-def registry_program(tools: None) -> None:
+def registry_program() -> None:
     """The program of a container registry is there."""
 
 
