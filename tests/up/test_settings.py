@@ -119,8 +119,11 @@ def test_a_unit_of_systemd_runs_the_same_command(layout, tmp_path):
     assert answer.returncode == 0
     unit = configparser.RawConfigParser()
     unit.read_string(answer.stdout)
+    command = unit["Service"]["ExecStart"]
+    assert "%" not in command.replace("%%", "")
+    assert "$" not in command.replace("$$", "")
     # As systemd reads it: quotes, then specifiers and variables.
-    words = [word.replace("%%", "%").replace("$$", "$") for word in shlex.split(unit["Service"]["ExecStart"])]
+    words = [word.replace("%%", "%").replace("$$", "$") for word in shlex.split(command)]
     options = ["--data", str(layout.folder), "--port", "8090", "--file-roots", str(roots)]
     assert words == [sys.executable, "-m", "pilotage", "up", *options]
     assert unit["Service"]["KillMode"] == "mixed"

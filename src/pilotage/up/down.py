@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 
 from pilotage.api.names import ENDPOINTS, MODELS, TEARDOWNS
 from pilotage.kube import Absent, Client, Object, Propagation, Resource, load_config
@@ -24,7 +25,12 @@ LEFT_SECONDS = 5.0
 async def delete_all(layout: Layout, say: Callable[[str], None], timeout: float) -> None:
     """Delete every endpoint, then every Model, and wait until each is proven gone. Raises UpError when time is up."""
     async with Client.connect(load_config(kubeconfig=str(layout.kubeconfig))) as client:
-        gone = await _delete(client, ENDPOINTS, say, timeout) | await _delete(client, MODELS, say, timeout)
+        gone = set[str]()
+        for kind in (ENDPOINTS, MODELS):
+            deleted, left = await _delete(client, kind, say, timeout)
+            if left:
+                raise UpError(_not_deleted(layout, kind, left, timeout))
+            gone |= deleted
         for each in (await client.list(TEARDOWNS)).items:
             receipt = each.get("status", "receipt", default=None)
             if receipt and each.get("spec", "reason") == "Deleted" and each.get("spec", "target", "uid") in gone:
@@ -32,28 +38,33 @@ async def delete_all(layout: Layout, say: Callable[[str], None], timeout: float)
                 say(f"  {each.get('spec', 'target', 'name')}: {count} objects proven gone")
 
 
-async def _delete(client: Client, resource: Resource, say: Callable[[str], None], timeout: float) -> set[str]:
-    """Returns the uids of the deleted objects."""
+async def _delete(
+    client: Client, resource: Resource, say: Callable[[str], None], timeout: float
+) -> tuple[set[str], Sequence[Object]]:
+    """Delete all objects of a kind. Returns the uids of those that were there, and those that are left in the end."""
     found = (await client.list(resource)).items
     for each in found:
         say(f"deleting {resource.kind} {each.meta.namespace}/{each.meta.name}")
         with contextlib.suppress(Absent):
             await client.delete(resource, each.key, uid=each.meta.uid, propagation=Propagation.BACKGROUND)
-    try:
+    left: Sequence[Object] = found
+    with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout):
             while left := (await client.list(resource)).items:  # noqa: ASYNC110 - brief, and once
                 await asyncio.sleep(0.1)
-    except TimeoutError as error:
-        raise UpError(
-            f"{resource.kind} {', '.join(str(each.key) for each in left)} was not deleted in {timeout:g} s"
-            f"{_waiting(left[0])}. Everything still runs; ask `pilotage why`, then try again."
-        ) from error
-    return {each.meta.uid for each in found}
+    return {each.meta.uid for each in found}, left
 
 
-def _waiting(obj: Object) -> str:
-    said = obj.get("status", "waitingFor", default="")
-    return f" ({said})" if said else ""
+def _not_deleted(layout: Layout, resource: Resource, left: Sequence[Object], timeout: float) -> str:
+    """The objects, what the first one waits for, and the command that explains it."""
+    first = left[0]
+    waiting = first.get("status", "waitingFor", default="")
+    who = f"{resource.kind.lower()}/{first.meta.name}"
+    why = ["pilotage", "why", who, "-n", first.meta.namespace, "--kubeconfig", str(layout.kubeconfig)]
+    return (
+        f"{resource.kind} {', '.join(str(each.key) for each in left)} was not deleted in {timeout:g} s"
+        f"{waiting and f' ({waiting})'}. Everything still runs. Ask why, then try again: {shlex.join(why)}"
+    )
 
 
 async def go_down(layout: Layout, say: Callable[[str], None], *, hurry: bool, timeout: float) -> None:

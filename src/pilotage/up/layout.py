@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import secrets
+import shlex
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -51,6 +52,11 @@ class Layout(NamedTuple):
     """The paths of one folder."""
 
     folder: Path
+
+    @property
+    def option(self) -> str:
+        """``--data`` as a printed command needs it here, with a space before it; empty where it is the default."""
+        return "" if self.folder == default_folder() else f" --data {shlex.quote(str(self.folder))}"
 
     @property
     def harbor(self) -> Path:

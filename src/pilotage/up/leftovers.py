@@ -17,6 +17,7 @@ class UpError(Exception):
 class Leftovers(NamedTuple):
     """False if there are none."""
 
+    layout: Layout
     processes: list[ProcessInfo]
     ports: list[int]
 
@@ -29,7 +30,8 @@ class Leftovers(NamedTuple):
         processes = ", ".join(str(each.pid) for each in self.processes)
         ports = ", ".join(str(each) for each in self.ports)
         what = [f"processes {processes}"] * bool(processes) + [f"ports {ports}"] * bool(ports)
-        return f"not all has ended: {' and '.join(what)}. Run `pilotage down` again; it kills what does not end."
+        again = f"pilotage down{self.layout.option}"
+        return f"not all has ended: {' and '.join(what)}. Run `{again}` again; it kills what does not end."
 
 
 def mark(layout: Layout) -> dict[str, str]:
@@ -40,7 +42,7 @@ def mark(layout: Layout) -> dict[str, str]:
 def find(layout: Layout, state: UpState | None) -> Leftovers:
     """Processes that carry the folder's mark, and ports of components that were started."""
     ports = _ports(state) if state is not None else []
-    return Leftovers(census.marked(mark(layout)), [port for port in ports if is_listening(port)])
+    return Leftovers(layout, census.marked(mark(layout)), [port for port in ports if is_listening(port)])
 
 
 def _ports(state: UpState) -> list[int]:

@@ -240,16 +240,11 @@ def _check_same(layout: Layout, state: UpState, given: Mapping[str, Any]) -> Non
     other = {name: value for name, value in given.items() if value != getattr(running, name)}
     if other:
         has = flags({name: getattr(running, name) for name in other}) or ["none of them"]
-        wanted, data = shlex.join(flags(other)), _data(layout)
+        wanted, data = shlex.join(flags(other)), layout.option
         raise click.ClickException(
             f"{layout.folder} is up already with {shlex.join(has)}. "
             f"Change it with: pilotage down{data} && pilotage up -d{data} {wanted}"
         )
-
-
-def _data(layout: Layout) -> str:
-    """``--data`` as a command needs it in this environment, with a space before it; empty where it does not."""
-    return "" if layout.folder == _default() else f" --data {shlex.quote(str(layout.folder))}"
 
 
 def _print_status(layout: Layout, json: bool) -> None:
@@ -259,7 +254,7 @@ def _print_status(layout: Layout, json: bool) -> None:
     elif json:
         _print_json({"data": str(layout.folder), "up": False})
     else:
-        click.echo(f"Nothing is up in {layout.folder}. Bring it up with: pilotage up -d{_data(layout)}")
+        click.echo(f"Nothing is up in {layout.folder}. Bring it up with: pilotage up -d{layout.option}")
     if state is None:
         sys.exit(1)
 
@@ -290,7 +285,7 @@ def _announce(layout: Layout, state: UpState, json: bool) -> None:
     click.echo(f"  kubectl     export KUBECONFIG={shlex.quote(str(layout.kubeconfig))}")
     click.echo(f"  logs        {layout.logs}")
     click.echo("  deploy      pilotage deploy NAME --model SOURCE")
-    click.echo(f"  take down   pilotage down{_data(layout)}\n")
+    click.echo(f"  take down   pilotage down{layout.option}\n")
     for name in (name for name, runs in running.items() if not runs):
         click.echo(f"{name} does not run, and is restarted: {layout.logs / name}.log says why it ended.")
 
