@@ -78,6 +78,15 @@ def test_placing_on_hosts_is_part_of_no_other_role():
         }
 
 
+def test_without_print_the_command_that_applies_it_is_said():
+    answer = run("install", "--image", "registry/p:1", "--setting", "fileRoots=/a /b")
+    assert (answer.code, answer.out) == (2, "")
+    assert "Nothing was done" in answer.err
+    said = " ".join(answer.err.split())
+    assert "pilotage install --print --image registry/p:1 -n pilotage-system --replicas 2" in said
+    assert "--setting 'fileRoots=/a /b' | kubectl apply --server-side -f -" in said
+
+
 def test_a_wrong_setting_is_refused_before_anything_is_installed():
     answer = run("install", "--print", "--setting", "fetch=nobody")
     assert (answer.code, answer.out) == (2, "")
@@ -130,11 +139,53 @@ def test_the_chart_says_the_same(helm, tmp_path, values, same):
     assert rendered == by_name(each for each in manifests(same) if each["metadata"]["name"] != "ops")
 
 
-def test_the_chart_refuses_a_setting_that_does_not_exist(helm):
-    command = [helm, "template", "any", DEPLOY / "chart", "--set", "settings.fecth=pods"]
+def test_the_chart_leaves_the_needs_of_pods_open(helm, tmp_path):
+    values = {
+        "imagePullSecrets": [{"name": "registry"}],
+        "nodeSelector": {"kubernetes.io/arch": "arm64"},
+        "tolerations": [{"key": "system", "operator": "Exists"}],
+    }
+    resources = {"requests": {"cpu": "1", "memory": "128Mi"}, "limits": {"memory": "2Gi"}}
+    given = {**values, "resources": {"requests": {"cpu": "1"}, "limits": {"memory": "2Gi"}}}
+    (tmp_path / "values.json").write_text(json.dumps(given))
+    command = [helm, "template", "any", DEPLOY / "chart", "-n", "ops", "-f", tmp_path / "values.json"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    wanted = by_name(manifests(Values(namespace="ops")))["Deployment/pilotage-operator"]["spec"]["template"]["spec"]
+    wanted |= values
+    wanted["containers"][0]["resources"] = resources
+    rendered = by_name(each for each in yaml.safe_load_all(answer.stdout) if each)
+    assert rendered["Deployment/pilotage-operator"]["spec"]["template"]["spec"] == wanted
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("settings.fecth=pods", "'fecth' not allowed"),
+        ("settings.fetch=nobody", "/settings/fetch"),
+        ("settings.logLevel=loud", "/settings/logLevel"),
+        ("settings.plainHttp=maybe", "/settings/plainHttp"),
+        ("settings.modelBytesMax=much", "/settings/modelBytesMax"),
+        ("replicas=-1", "/replicas"),
+        ("image=a b", "/image"),
+        ("imagePullSecrets={registry}", "/imagePullSecrets/0"),
+        ("resources.limit.cpu=1", "'limit' not allowed"),
+        ("nodeselector.a=b", "'nodeselector' not allowed"),
+    ],
+)
+def test_the_chart_refuses_values_that_mean_nothing(helm, value, words):
+    command = [helm, "template", "any", DEPLOY / "chart", "--set", value]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert answer.returncode != 0
-    assert "'fecth' not allowed" in answer.stderr
+    assert words in answer.stderr
+
+
+def test_the_chart_says_what_comes_next(helm):
+    chosen = ["--set", "image=registry/p:1", "--dry-run=client"]
+    command = [helm, "install", "any", DEPLOY / "chart", "-n", "ops", *chosen]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    notes = answer.stdout.partition("NOTES:")[2]
+    assert "registry/p:1" in notes
+    assert "kubectl -n ops rollout status deployment/pilotage-operator" in notes
 
 
 @virtual

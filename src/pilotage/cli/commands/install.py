@@ -1,5 +1,7 @@
 """``pilotage install``: what has to be on a cluster for the operator, to be applied by somebody who may."""
 
+import shlex
+
 import click
 
 from pilotage import __version__
@@ -7,7 +9,7 @@ from pilotage.cli.errors import plain_errors
 
 
 @click.command()
-@click.option("--print", "printed", is_flag=True, required=True, help="Print the manifests. Nothing else is done.")
+@click.option("--print", "printed", is_flag=True, help="Print the manifests. Nothing else is done.")
 @click.option("--image", metavar="IMAGE", default=f"pilotage:{__version__}", show_default=True, help="The operator's.")
 @click.option("-n", "--namespace", metavar="NAME", default="pilotage-system", show_default=True, help="The operator's.")
 @click.option(
@@ -31,5 +33,16 @@ def install(printed: bool, image: str, namespace: str, replicas: int, settings: 
     """
     from pilotage.operator.install import Values, as_yaml, chosen_settings, manifests
 
-    assert printed
+    if not printed:
+        raise click.UsageError(
+            "Nothing was done: this command only prints what has to be applied. Review it, then apply it with: "
+            f"{_apply(image, namespace, replicas, settings)}"
+        )
     click.echo(as_yaml(manifests(Values(image, namespace, replicas, chosen_settings(settings)))), nl=False)
+
+
+def _apply(image: str, namespace: str, replicas: int, settings: tuple[str, ...]) -> str:
+    """The command that applies the manifests, with all options."""
+    chosen = ["--image", image, "-n", namespace, "--replicas", str(replicas)]
+    chosen += [word for each in settings for word in ("--setting", each)]
+    return f"{shlex.join(['pilotage', 'install', '--print', *chosen])} | kubectl apply --server-side -f -"
