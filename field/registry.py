@@ -22,6 +22,8 @@ START_SECONDS_MAX = 30.0
 POLL_SECONDS = 0.02
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 INDEX = "application/vnd.oci.image.index.v1+json"
+FILE = "application/vnd.oci.image.layer.v1.tar"
+"""Media type that oras gives any file, which need not be a tar."""
 TITLE = "org.opencontainers.image.title"
 
 
@@ -69,7 +71,7 @@ class ContainerRegistry:
         tag: str,
         files: Mapping[str, bytes],
         *,
-        media_types: Sequence[str] = ("application/octet-stream",),
+        media_types: Sequence[str] = (FILE,),
     ) -> str:
         """Push files as the layers of one artifact, as `oras push` does, and return its digest.
 

@@ -305,8 +305,13 @@ async def test_what_is_no_manifest_is_refused(site, stub, tmp_path, body):
 # Which layer
 
 
-def layer(title="", media_type=""):
-    return Descriptor(DIGEST, 1, media_type, {"org.opencontainers.image.title": title} if title else None)
+def layer(title="", media_type="", **annotations):
+    named = {"org.opencontainers.image.title": title} if title else {}
+    return Descriptor(DIGEST, 1, media_type, named | annotations or None)
+
+
+TAR = "application/vnd.oci.image.layer.v1.tar"
+UNPACK = {"io.deis.oras.content.unpack": "true"}
 
 
 GGUF_TYPE, OLLAMA = "application/vnd.docker.ai.gguf.v3", "application/vnd.ollama.image.model"
@@ -319,6 +324,7 @@ MODEL_PACK = "application/vnd.cncf.model.weight.v1.raw"
         ([layer()], "", 0),
         ([layer("a.txt"), layer("b.gguf")], "", 1),
         ([layer("a.gguf"), layer("b.gguf")], "b.gguf", 1),
+        ([layer("a.gguf", TAR)], "", 0),
         ([layer(media_type="application/vnd.docker.ai.license"), layer(media_type=GGUF_TYPE)], "", 1),
         ([layer(media_type=OLLAMA), layer(media_type="application/vnd.ollama.image.template")], "", 0),
         ([layer(media_type="application/vnd.cncf.model.doc.v1.raw"), layer(media_type=MODEL_PACK)], "", 1),
@@ -337,7 +343,10 @@ def test_the_layer_with_the_weights_is_found(layers, file, chosen):
         ([layer(), layer()], "", Reason.INVALID_SOURCE, "none of its 2 layers has a name"),
         ([layer("a.gguf")], "b.gguf", Reason.NOT_FOUND, "#b.gguf does not exist: it has a.gguf"),
         ([layer("\x1b[1m.gguf")], "b", Reason.NOT_FOUND, r"it has \[1m.gguf"),
-        ([layer("a.tar.gz", "application/vnd.oci.image.layer.v1.tar+gzip")], "", Reason.NOT_SUPPORTED, "is packed"),
+        ([layer("a.tar.gz", f"{TAR}+gzip")], "", Reason.NOT_SUPPORTED, "is packed"),
+        ([layer("folder", TAR, **UNPACK)], "", Reason.NOT_SUPPORTED, "is packed"),
+        ([layer("", TAR)], "", Reason.NOT_SUPPORTED, "is packed"),
+        ([layer("a.gguf", "application/vnd.cncf.model.weight.v1.tar")], "", Reason.NOT_SUPPORTED, "is packed"),
     ],
 )
 def test_a_layer_that_is_not_clear_is_refused_with_what_there_is(layers, file, reason, words):

@@ -39,7 +39,9 @@ _HOSTS = {"docker.io": "registry-1.docker.io"}
 _TITLES = ("org.opencontainers.image.title", "org.cncf.model.filepath")
 _WEIGHTS = re.compile(r"gguf|safetensors|vnd\.ollama\.image\.model|vnd\.cncf\.model\.weight", re.IGNORECASE)
 """Names and media types of weights."""
-_ARCHIVE = re.compile(r"[.+](tar|gzip|zstd)$")
+_PACKED = re.compile(r"[.+](gzip|zstd)$|vnd\.cncf\.model\..*\.tar$")
+_UNPACK = "io.deis.oras.content.unpack"
+"""Annotation by which oras marks a folder that it has packed."""
 _PARAMETER = re.compile(r'([A-Za-z_]{1,20})="([^"\\]{0,2000})"')
 _TOKEN = re.compile(r"[\x21-\x7e]{1,32768}")
 
@@ -58,6 +60,13 @@ class Descriptor(msgspec.Struct, frozen=True, rename="camel"):
     def title(self) -> str:
         """The name of its file, if it says one."""
         return next((self.annotations[each] for each in _TITLES if self.annotations and each in self.annotations), "")
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether it is an archive. oras calls a plain file a tar, too: with a title and without a mark it is none."""
+        if self.annotations and self.annotations.get(_UNPACK) == "true":
+            return True
+        return bool(_PACKED.search(self.media_type)) or (self.media_type.endswith(".tar") and not self.title)
 
 
 class ImageManifest(msgspec.Struct, frozen=True):
@@ -221,18 +230,19 @@ def token_untrusted(raw: bytes) -> str:
 
 def choose_layer(manifest: ImageManifest, source: ImageSource) -> Descriptor:
     """The layer with the file that is meant; `PermanentError` where that is not clear, or an archive."""
-    found = _meant(manifest.layers, source.file)
+    layers = manifest.layers or []
+    found = _meant(layers, source.file)
     if len(found) != 1:
-        names = sorted({_printable(layer.title) for layer in manifest.layers if layer.title})
+        names = sorted({_printable(layer.title) for layer in layers if layer.title})
         there = f"it has {', '.join(names[:SHOWN_MAX])}" + (" and more" if len(names) > SHOWN_MAX else "")
-        there = there if names else f"none of its {len(manifest.layers)} layers has a name"
+        there = there if names else f"none of its {len(layers)} layers has a name"
         if source.file:
             what = f"{source} does not exist: {there}"
             raise PermanentError(Reason.NOT_FOUND, what, "Change what follows the # in spec.source")
         what = f"{source} does not say which file is meant: {there}"
         raise PermanentError(Reason.INVALID_SOURCE, what, "Name one in spec.source, after a #")
     (layer,) = found
-    if _ARCHIVE.search(layer.media_type):
+    if layer.is_packed:
         what = f"the file of {source} is packed ({_printable(layer.media_type)})"
         to_do = "Push the weights as they are (oras push HOST/REPOSITORY:TAG FILE), or change spec.source"
         raise PermanentError(Reason.NOT_SUPPORTED, what, to_do)
