@@ -152,7 +152,9 @@ def run(unpacked: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_why_works_where_only_pilotage_is_installed(wheels, tmp_path):
     (tmp_path / "dump.yaml").write_text(STUCK)
-    answer = run(wheels[DISTRIBUTIONS[0]], "why", "configmap/stuck", "-n", "shop", "-f", str(tmp_path / "dump.yaml"))
+    answer = run(
+        wheels[DISTRIBUTIONS[0]], "why", "configmap/stuck", "-n", "shop", "--dump", str(tmp_path / "dump.yaml")
+    )
     assert answer.returncode == 1, answer.stderr
     assert "waits for finalizer example.com/hold" in answer.stdout
 

@@ -37,6 +37,9 @@ def test_help_has_an_example_or_says_it_all(name):
         (["delete", "-n", "x", "--all", "pod/a"], "stand alone"),
         (["delete", "pod/a", "--resume", "r.json"], "--resume stands alone"),
         (["plan", "-l", "a=b", "-f", "x.yaml"], "stand alone"),
+        (["plan", "deploy/web", "-f", "x.yaml"], "Names and manifests exclude each other. Leave out one; why"),
+        (["delete", "deploy/web", "-f", "x.yaml", "--dry-run"], "Names and manifests exclude each other."),
+        (["why", "deploy/web", "-f", "x.yaml"], "No such option"),
         (["plan", "-l", "a=b", "pod/x"], "give kinds with -l, or names without it"),
     ],
 )

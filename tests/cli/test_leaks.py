@@ -34,6 +34,21 @@ items:
   metadata: {name: %s, namespace: shop, uid: s1, creationTimestamp: "2026-11-01T10:00:00Z"}
 """
 
+SERVED_ELSEWHERE = """
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Namespace
+  metadata: {name: %s, uid: n1, creationTimestamp: "2026-11-01T10:00:00Z"}
+- apiVersion: v1
+  kind: Service
+  metadata: {name: web, namespace: shop, uid: s1, creationTimestamp: "2026-11-01T10:00:00Z"}
+- apiVersion: apiregistration.k8s.io/v1
+  kind: APIService
+  metadata: {name: v1.a.io, uid: a1, creationTimestamp: "2026-11-01T10:00:00Z"}
+  spec: {group: a.io, version: v1, service: {name: api, namespace: elsewhere}}
+"""
 INGRESSES = Resource("networking.k8s.io", "v1", "ingresses", "Ingress")
 OWNED = """
 apiVersion: v1
@@ -71,47 +86,99 @@ def receipt(folder: Path, uid: str, namespace: str = "shop", server: str = "") -
 
 
 def test_a_leak_in_a_dump_ends_with_1_and_says_how_to_be_rid_of_it(tmp_path: Path):
-    ran = run("leaks", "-f", dump(tmp_path, "other"))
+    ran = run("leaks", "--dump", dump(tmp_path, "other"))
     assert (ran.code, ran.err) == (1, "")
     assert "high  ingress/web -n shop  routes to service/web -n shop, which does not exist" in ran.out
     assert "remove: pilotage delete ingress/web -n shop" in ran.out
-    assert ran.out.endswith("1 leak.\n")
+    assert ran.out.splitlines()[-1].startswith("1 leak, and the dump has nothing of ")
 
 
-def test_a_dump_without_leaks_ends_with_0(tmp_path: Path):
-    assert run("leaks", "-f", dump(tmp_path, "web")) == (0, "No leaks.\n", "")
+def test_a_dump_does_not_prove_that_there_are_no_leaks(tmp_path: Path):
+    """Of a kind that nobody asked for it has nothing, either."""
+    ran = run("leaks", "--dump", dump(tmp_path, "web"))
+    assert (ran.code, ran.err) == (3, "")
+    assert ran.out == (
+        "No leaks found, but the dump has nothing of 19 kinds (APIService.apiregistration.k8s.io, CronJob.batch, "
+        "CustomResourceDefinition.apiextensions.k8s.io and 16 more): that there is none is not known; "
+        "-o json says which.\n"
+    )
+    told = json.loads(run("leaks", "--dump", dump(tmp_path, "web"), "-o", "json").out)
+    assert told["unread"]["Pod"] == "it is not in the dump"
+
+
+def test_a_dump_of_all_that_leaks_are_looked_for_in_ends_with_0(tmp_path: Path):
+    path = dump(tmp_path, "web")
+    missing = json.loads(run("leaks", "--dump", path, "-o", "json").out)["unread"]
+    for kind, _, group in (name.partition(".") for name in missing):
+        version = f"{group}/v1" if group else "v1"
+        (tmp_path / f"{kind}.yaml").write_text(f"{{apiVersion: {version}, kind: {kind}List, items: []}}")
+    assert run("leaks", "--dump", tmp_path) == (0, "No leaks.\n", "")
+
+
+def test_a_dump_tells_what_the_cluster_does(cluster: Access, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A webhook whose Service went with its whole namespace; and the namespaces are all in the dump."""
+    monkeypatch.setattr(looking, "YOUNG_SECONDS", 0)
+    monkeypatch.setattr(command, "SECOND_LOOK_SECONDS", 0.0)
+    path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    rule = {"apiGroups": ["never.example.com"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}
+    webhook = {
+        "name": "a.never.example.com",
+        "clientConfig": {"service": {"namespace": "went-with-it", "name": "hook"}},
+        "rules": [rule],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    cluster.request("POST", path, {"metadata": {"name": "went"}, "webhooks": [webhook]})
+    try:
+        live = run("leaks", "-A", kubeconfig=cluster.kubeconfig)
+        kinds = "validatingwebhookconfigurations,namespaces,services,pods"
+        (tmp_path / "full.json").write_text(cluster.kubectl("get", kinds, "-A", "-o", "json"))
+    finally:
+        cluster.request("DELETE", f"{path}/went")
+    dumped = run("leaks", "--dump", tmp_path / "full.json")
+    said = "high  validatingwebhookconfiguration/went  calls service/hook -n went-with-it, which does not exist"
+    assert said in live.out
+    assert (dumped.code, said in dumped.out) == (1, True), dumped
+
+
+def test_a_namespace_that_is_not_in_a_dump_of_some_is_not_called_gone(tmp_path: Path):
+    """Without kube-system, the namespaces of the dump are not all that there are."""
+    (tmp_path / "some.yaml").write_text(SERVED_ELSEWHERE % "shop")
+    assert "apiservice" not in run("leaks", "--dump", tmp_path / "some.yaml").out
+    (tmp_path / "some.yaml").write_text(SERVED_ELSEWHERE % "kube-system")
+    assert "is served by service/api -n elsewhere, which does not exist" in run("leaks", "--dump", tmp_path).out
 
 
 def test_only_one_namespace_if_one_is_named(tmp_path: Path):
     path = dump(tmp_path, "other")
     other = "- {apiVersion: v1, kind: Service, metadata: {name: s, namespace: bank, uid: s2}}"
     path.write_text(f"{path.read_text()}{other}\n")
-    assert run("leaks", "-n", "shop", "-f", path).code == 1
-    assert run("leaks", "-n", "bank", "-f", path).code == 0
-    both = run("leaks", "-n", "shop", "-A", "-f", path)
+    assert run("leaks", "-n", "shop", "--dump", path).code == 1
+    assert run("leaks", "-n", "bank", "--dump", path).code == 3
+    both = run("leaks", "-n", "shop", "-A", "--dump", path)
     assert both.code == 2
     assert "exclude each other" in both.err
 
 
 def test_a_namespace_that_a_dump_has_nothing_of_is_a_mistake(tmp_path: Path):
-    ran = run("leaks", "-n", "typo", "-f", dump(tmp_path, "other"))
+    ran = run("leaks", "-n", "typo", "--dump", dump(tmp_path, "other"))
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == "Error: The dump has nothing in namespace typo. Leave out -n to read all of it.\n"
 
 
 def test_the_same_as_json(tmp_path: Path):
-    (leak,) = json.loads(run("leaks", "-f", dump(tmp_path, "other"), "-o", "json").out)["leaks"]
+    (leak,) = json.loads(run("leaks", "--dump", dump(tmp_path, "other"), "-o", "json").out)["leaks"]
     assert (leak["code"], leak["severity"], leak["uid"]) == ("route-to-nothing", "high", "i1")
     assert leak["remedy"]["command"] == "pilotage delete ingress/web -n shop"
 
 
 def test_a_receipt_against_a_dump(tmp_path: Path):
     path = dump(tmp_path, "web")
-    alive = run("leaks", "--receipt", receipt(tmp_path, "s1"), "-f", path)
+    alive = run("leaks", "--receipt", receipt(tmp_path, "s1"), "--dump", path)
     assert alive.code == 1
     assert "is listed in the receipt" in alive.out
-    assert run("leaks", "--receipt", receipt(tmp_path, "s0"), "-f", path).code == 0  # a successor is no leak
-    unread = run("leaks", "--receipt", receipt(tmp_path, "s0", "elsewhere"), "-f", path)
+    assert run("leaks", "--receipt", receipt(tmp_path, "s0"), "--dump", path).code == 0  # a successor is no leak
+    unread = run("leaks", "--receipt", receipt(tmp_path, "s0", "elsewhere"), "--dump", path)
     assert unread.code == 3
     said = "No leaks found, but 1 object could not be read (service/web -n elsewhere); -o json says why.\n"
     assert unread.out == said
@@ -149,11 +216,12 @@ def test_what_could_not_be_read_is_said_in_one_sentence(
         return world
 
     monkeypatch.setattr(command, "load_dump", partly)
-    ran = run("leaks", "-f", dump(tmp_path, service))
+    monkeypatch.setattr(command, "undumped", lambda _: {})
+    ran = run("leaks", "--dump", dump(tmp_path, service))
     assert ran.code == code
     assert ran.out.splitlines()[-1] == f"{start} {said}; -o json says why."
     assert "forbidden" not in ran.out
-    told = run("leaks", "-f", dump(tmp_path, service), "-o", "json")
+    told = run("leaks", "--dump", dump(tmp_path, service), "-o", "json")
     assert told.code == code
     assert sorted(json.loads(told.out)["unread"]) == sorted([*kinds, *groups])
 
@@ -211,10 +279,10 @@ def test_an_owner_in_a_namespace_that_was_not_read_is_not_called_gone(tmp_path: 
     """The dump of one namespace cannot tell whether another has the owner. It counts as gone wherever it is."""
     path = tmp_path / "dump.yaml"
     path.write_text(OWNED)
-    ran = run("leaks", "-f", path)
+    ran = run("leaks", "--dump", path)
     assert ran.code == 1
     assert "configmap/a -n shop  its owner configmap/b is not in its namespace, which counts as gone: " in ran.out
-    (leak,) = json.loads(run("leaks", "-f", path, "-o", "json").out)["leaks"]
+    (leak,) = json.loads(run("leaks", "--dump", path, "-o", "json").out)["leaks"]
     assert leak["evidence"] == ["its ownerReference names the uid u2, which no object in namespace shop has"]
 
 

@@ -50,24 +50,24 @@ def dump(tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("rows")
 def test_a_tree_has_them(dump: Path):
-    assert "pipeline/nightly  (mounts it" in run("tree", "configmap/settings", "-f", dump).out
+    assert "pipeline/nightly  (mounts it" in run("tree", "configmap/settings", "--dump", dump).out
 
 
 def test_without_the_files_nobody_knows_them(dump: Path):
-    assert "pipeline/nightly" not in run("tree", "configmap/settings", "-f", dump).out
+    assert "pipeline/nightly" not in run("tree", "configmap/settings", "--dump", dump).out
 
 
 def test_several_files_are_taken_together(rows: Path, dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     none = tmp_path / "none.yaml"
     none.write_text("relations: []")
     monkeypatch.setenv("PILOTAGE_RELATIONS", os.pathsep.join([str(none), str(rows)]))
-    assert "pipeline/nightly" in run("tree", "configmap/settings", "-f", dump).out
+    assert "pipeline/nightly" in run("tree", "configmap/settings", "--dump", dump).out
 
 
 @pytest.mark.parametrize("command", ["tree", "why"])
 def test_a_file_that_makes_no_sense_is_named(command: str, rows: Path, dump: Path):
     rows.write_text("relations: [{from: {kind: Pipeline}, relation: loves, field: spec, to: {kind: Pod}}]")
-    ran = run(command, "configmap/settings", "-f", dump)
+    ran = run(command, "configmap/settings", "--dump", dump)
     assert ran.code == 2
     assert f"PILOTAGE_RELATIONS: {rows}" in ran.err
 

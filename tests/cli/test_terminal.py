@@ -100,15 +100,15 @@ def dump(tmp_path: Path) -> Path:
     [("why", "cm/stuck"), ("why", "namespace/shop"), ("tree", "namespace/shop"), ("tree", "cm/stuck"), ("leaks",)],
 )
 def test_what_a_dump_says_does_nothing_to_a_terminal(dump: Path, command: tuple[str, ...]):
-    printed = run_on_terminal(*command, "-f", dump).out
+    printed = run_on_terminal(*command, "--dump", dump).out
     check(printed)
     assert OURS.search(printed)
-    piped = run(*command, "-f", dump)
+    piped = run(*command, "--dump", dump)
     check(piped.out + piped.err)
 
 
 def test_an_error_that_repeats_a_text_is_one_line(dump: Path):
-    ran = run_on_terminal("why", f"pod/{EVIL}x", "-f", dump)
+    ran = run_on_terminal("why", f"pod/{EVIL}x", "--dump", dump)
     assert ran.code == 2
     check(ran.out)
 
@@ -178,7 +178,7 @@ def test_a_command_that_is_shown_means_to_a_shell_what_it_says(tmp_path: Path):
     dump.write_text(yaml.safe_dump_all(objects))
 
     def commands(*words: str) -> list[list[str]]:
-        told = json.loads(run(*words, "-f", dump, "-o", "json").out)
+        told = json.loads(run(*words, "--dump", dump, "-o", "json").out)
         remedies = told.get("remedies") or [leak["remedy"] for leak in told["leaks"]]
         return [shlex.split(each["command"]) for each in remedies]
 

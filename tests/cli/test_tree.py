@@ -39,7 +39,7 @@ def dump(tmp_path: Path) -> Path:
 
 
 def test_a_dump_is_shown_without_a_cluster(dump: Path):
-    ran = run("tree", "deploy/web", "-f", dump)
+    ran = run("tree", "deploy/web", "--dump", dump)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.splitlines()[0].startswith("deployment/web -n shop  1 of 1 ready")
     assert "replicaset/web-1" in ran.out
@@ -47,13 +47,13 @@ def test_a_dump_is_shown_without_a_cluster(dump: Path):
 
 
 def test_the_same_as_json(dump: Path):
-    root = json.loads(run("tree", "deploy/web", "-f", dump, "-o", "json").out)["root"]
+    root = json.loads(run("tree", "deploy/web", "--dump", dump, "-o", "json").out)["root"]
     assert (root["kind"], root["name"], root["uid"]) == ("Deployment", "web", "d1")
     assert root["nodes"][0]["kind"] == "ReplicaSet"
 
 
 def test_a_dump_can_come_from_a_pipe():
-    ran = run("tree", "service/web", "-f", "-", stdin=DUMP)
+    ran = run("tree", "service/web", "--dump", "-", stdin=DUMP)
     assert ran.code == 0
     assert "service/web -n shop" in ran.out
 
@@ -61,10 +61,10 @@ def test_a_dump_can_come_from_a_pipe():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("deploy/wep", "-f", "DUMP"), "web"),
-        (("gizmo/web", "-f", "DUMP"), "no kind 'gizmo'"),
-        (("-f", "DUMP"), "KIND/NAME"),
-        (("deploy/web", "-f", "nowhere.yaml"), "nowhere.yaml"),
+        (("deploy/wep", "--dump", "DUMP"), "web"),
+        (("gizmo/web", "--dump", "DUMP"), "no kind 'gizmo'"),
+        (("--dump", "DUMP"), "KIND/NAME"),
+        (("deploy/web", "--dump", "nowhere.yaml"), "nowhere.yaml"),
     ],
 )
 def test_what_means_nothing_is_told_in_a_sentence(dump: Path, words: tuple[str, ...], said: str):

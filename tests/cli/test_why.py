@@ -1,6 +1,8 @@
 """``pilotage why``: exit codes, the dump, ``--fix`` with its questions, and colours."""
 
+import datetime as dt
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,18 @@ spec: {finalizers: [kubernetes]}
 status: {phase: Terminating}
 """
 
+CLAIM = """
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: data
+  namespace: shop
+  uid: u1
+  creationTimestamp: "2026-11-01T10:00:00Z"
+  deletionTimestamp: "2026-11-01T11:00:00Z"
+  finalizers: [kubernetes.io/pvc-protection]
+"""
+
 
 @pytest.fixture
 def dump(tmp_path: Path) -> Path:
@@ -49,23 +63,42 @@ def dump(tmp_path: Path) -> Path:
 
 
 def test_what_is_stuck_ends_with_1_and_what_is_not_with_0(dump: Path):
-    stuck = run("why", "cm/stuck", "-f", dump)
+    stuck = run("why", "cm/stuck", "--dump", dump)
     assert (stuck.code, stuck.err) == (1, "")
     assert f"waits for finalizer {FINALIZER}" in stuck.out
     assert "← root cause" in stuck.out
-    fine = run("why", "cm/fine", "-f", dump)
+    fine = run("why", "cm/fine", "--dump", dump)
     assert (fine.code, fine.out) == (0, "configmap/fine -n shop  is not being deleted\n")
 
 
+def test_what_a_dump_does_not_show_may_be_the_cause(tmp_path: Path):
+    """Pods that mount a claim keep it, and the dump has none: that is no reason to call it fine."""
+    path = tmp_path / "claim.yaml"
+    path.write_text(CLAIM)
+    taken = dt.datetime(2026, 11, 1, 11, 2, tzinfo=dt.UTC).timestamp()
+    os.utime(path, (taken, taken))
+    ran = run("why", "pvc/data", "--dump", path)
+    assert ran.code == 3
+    assert ran.out.startswith("persistentvolumeclaim/data -n shop  terminating for 2m\n")
+    assert "Could not be read: pods: it is not in the dump" in ran.out
+
+
+def test_the_controller_is_looked_for_and_not_the_object(tmp_path: Path):
+    path = tmp_path / "dump.yaml"
+    path.write_text(f"{DUMP}---\n{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a, namespace: b}}}}\n")
+    ran = run("why", "cm/stuck", "-n", "shop", "--dump", path)
+    assert f"1. Check whether the controller of {FINALIZER} runs:  kubectl get deployments," in ran.out
+
+
 def test_several_objects_are_explained_one_after_the_other(dump: Path):
-    ran = run("why", "cm", "fine", "stuck", "-f", dump)
+    ran = run("why", "cm", "fine", "stuck", "--dump", dump)
     assert ran.code == 1
     assert ran.out.index("configmap/fine") < ran.out.index("configmap/stuck")
 
 
 def test_a_namespace_in_a_dump_waits_for_what_is_in_it(dump: Path):
     dump.write_text(DUMP.partition("---")[0] + NAMESPACE)
-    ran = run("why", "namespace/shop", "-f", dump)
+    ran = run("why", "namespace/shop", "--dump", dump)
     assert (ran.code, ran.err) == (1, "")
     first, second, third, *_ = ran.out.splitlines()
     assert first.startswith("namespace/shop  terminating for ")
@@ -75,7 +108,7 @@ def test_a_namespace_in_a_dump_waits_for_what_is_in_it(dump: Path):
 
 
 def test_the_same_as_json(dump: Path):
-    told = json.loads(run("why", "cm/stuck", "-f", dump, "-o", "json").out)
+    told = json.loads(run("why", "cm/stuck", "--dump", dump, "-o", "json").out)
     assert (told["verdict"], told["exitCode"]) == ("stuck", 1)
     assert told["subject"]["name"] == "stuck"
     assert told["remedies"][-1]["code"] == "strip-finalizer"
@@ -89,15 +122,15 @@ def test_the_same_as_json(dump: Path):
     ],
 )
 def test_bad_usage_ends_with_2(dump: Path, words: tuple[str, ...], said: str):
-    ran = run("why", "cm/stuck", "-f", dump, *words)
+    ran = run("why", "cm/stuck", "--dump", dump, *words)
     assert ran.code == 2
     assert said in ran.err
 
 
 def test_colours_are_for_terminals_and_only_if_wanted(dump: Path):
-    assert "\x1b[" not in run("why", "cm/stuck", "-f", dump).out
-    assert "\x1b[" in run_on_terminal("why", "cm/stuck", "-f", dump).out
-    assert "\x1b[" not in run_on_terminal("why", "cm/stuck", "-f", dump, NO_COLOR="1").out
+    assert "\x1b[" not in run("why", "cm/stuck", "--dump", dump).out
+    assert "\x1b[" in run_on_terminal("why", "cm/stuck", "--dump", dump).out
+    assert "\x1b[" not in run_on_terminal("why", "cm/stuck", "--dump", dump, NO_COLOR="1").out
 
 
 def is_gone(kubeconfig: Path, resource: Any, namespace: str, name: str) -> bool:

@@ -142,6 +142,17 @@ def files_option(text: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return click.option("-f", "--filename", "files", metavar="FILE", multiple=True, callback=_sources, help=text)
 
 
+dump_option = click.option(
+    "--dump",
+    "files",
+    metavar="FILE|DIR",
+    multiple=True,
+    callback=_sources,
+    help="Read a dump instead of a cluster: a file or a folder of YAML or JSON, or - for stdin; repeatable.",
+)
+"""``--dump``, any number of times, as `files`: a tuple of paths, and ``-`` for stdin."""
+
+
 target_options = together(
     "request",
     later("pilotage.teardown.session.request", "TeardownRequest"),

@@ -161,7 +161,7 @@ def check(explanation: Explanation) -> None:
     elif explanation.verdict is StuckVerdict.NOT_STUCK:
         assert codes <= NOTES or explanation.headline == "is gone"
     else:
-        assert codes & UNCERTAIN or not codes
+        assert codes & UNCERTAIN or not codes or explanation.unread
     remedies = [(remedy.code == "strip-finalizer", remedy.harm) for remedy in remedies_of(explanation)]
     assert remedies == sorted(remedies)
     assert confidence(explanation)

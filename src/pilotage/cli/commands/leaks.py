@@ -10,9 +10,9 @@ import click
 from pilotage.catalogue.reading import FOR_LEAKS
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import BadTarget, NoAnswer, plain_errors
-from pilotage.cli.options import cluster_options, files_option, namespace_options, output_option
+from pilotage.cli.options import cluster_options, dump_option, namespace_options, output_option
 from pilotage.cli.output.text import note, paint, say
-from pilotage.teardown.diagnosis.leaks import Leak, find_leaks, left_over
+from pilotage.teardown.diagnosis.leaks import Leak, find_leaks, left_over, undumped
 from pilotage.teardown.engine.receipt import Receipt, load
 from pilotage.teardown.session import Session
 from pilotage.teardown.session.reading import check_namespace, read_world
@@ -32,11 +32,13 @@ class _Found(NamedTuple):
     """Kinds, groups or objects that could not be read, with the reason: there may be more."""
     unread_counts: dict[str, int]
     """Their number by sort: kinds, API groups, objects of a receipt."""
+    undumped: dict[str, str]
+    """Kinds of which the dump has nothing: it cannot show that there are none."""
 
 
 @click.command()
 @namespace_options
-@files_option("Read a dump instead of a cluster: files or folders of YAML or JSON, or - for stdin.")
+@dump_option
 @click.option(
     "--receipt",
     "receipt_file",
@@ -62,12 +64,13 @@ async def leaks(
     pilotage leaks -n shop
     pilotage leaks -A
     pilotage leaks --receipt web-20261115-213012.json
-    pilotage leaks -f dump.yaml -o json
+    pilotage leaks --dump dump.yaml -o json
 
     Changes nothing. An object that is younger than a minute, or being deleted, is in progress and not a leak; one that
     could not be read is unknown, and not gone. A cluster is read twice: what has gone by then was no leak.
 
-    Exit codes: 0 there are none, 1 there are some, 2 bad usage, 3 none were found, but not everything could be read.
+    Exit codes: 0 there are none, 1 there are some, 2 bad usage, 3 none were found, but not everything could be read, or
+    is in the dump.
     """
     receipt = load(receipt_file) if receipt_file else None
     if files:
@@ -75,11 +78,12 @@ async def leaks(
     else:
         async with cluster.session() as session:
             found = await _live(session, "" if all_namespaces else namespace or session.client.namespace, receipt)
+    unread = found.unread | found.undumped
     if output == "json":
-        click.echo(json.dumps({"leaks": [leak.to_json() for leak in found.leaks], "unread": found.unread}, indent=2))
+        click.echo(json.dumps({"leaks": [leak.to_json() for leak in found.leaks], "unread": unread}, indent=2))
     else:
         say(*_lines(found))
-    return 1 if found.leaks else 3 if found.unread else 0
+    return 1 if found.leaks else 3 if unread else 0
 
 
 def _from_dump(files: tuple[Path | Literal["-"], ...], namespace: str, receipt: Receipt | None) -> _Found:
@@ -117,6 +121,7 @@ def _of_world(world: World, namespace: str) -> _Found:
         [leak for leak in found if not namespace or leak.concerns(namespace)],
         unread | world.unreadable_groups,
         {"kind": len(unread), "API group": len(world.unreadable_groups)},
+        undumped(world),
     )
 
 
@@ -135,7 +140,7 @@ async def _receipt_live(session: Session, receipt: Receipt) -> _Found:
 
 def _of_receipt(world: World, receipt: Receipt) -> _Found:
     found = left_over(world, receipt.ledger)
-    return _Found(found.leaks, found.unread, {"object": len(found.unread)})
+    return _Found(found.leaks, found.unread, {"object": len(found.unread)}, {})
 
 
 _COLOURS = {"high": "red", "medium": "yellow", "low": "cyan"}
@@ -151,8 +156,10 @@ def _lines(found: _Found) -> list[str]:
             f"      remove: {leak.command}",
             f"              {leak.effect}",
         ]
-    if found.unread:
-        lines.append(f"{_count(found.leaks) + ', and' if found.leaks else 'No leaks found, but'} {_unread(found)}")
+    unclear = [*([_unread(found)] if found.unread else []), *([_undumped(found)] if found.undumped else [])]
+    if unclear:
+        start = f"{_count(found.leaks)}, and" if found.leaks else "No leaks found, but"
+        lines.append(f"{start} {', and '.join(unclear)}; -o json says {'why' if found.unread else 'which'}.")
     else:
         lines.append(f"{_count(found.leaks)}." if found.leaks else "No leaks.")
     return lines
@@ -161,10 +168,20 @@ def _lines(found: _Found) -> list[str]:
 def _unread(found: _Found) -> str:
     """One sentence: who lacks a right lacks many, and the server's words for each would bury the answer."""
     counts = " and ".join(_plural(number, noun) for noun, number in found.unread_counts.items() if number)
-    names = list(found.unread)
-    names.sort(key=lambda name: ("/" in name, name))  # groups after kinds, as they are counted
+    return f"{counts} could not be read ({_names(found.unread)})"
+
+
+def _undumped(found: _Found) -> str:
+    number = len(found.undumped)
+    return (
+        f"the dump has nothing of {_plural(number, 'kind')} ({_names(found.undumped)}): that there is none is not known"
+    )
+
+
+def _names(unread: dict[str, str]) -> str:
+    names = sorted(unread, key=lambda name: ("/" in name, name))  # groups after kinds, as they are counted
     more = f" and {len(names) - UNREAD_SHOWN_MAX} more" if len(names) > UNREAD_SHOWN_MAX else ""
-    return f"{counts} could not be read ({', '.join(names[:UNREAD_SHOWN_MAX])}{more}); -o json says why."
+    return f"{', '.join(names[:UNREAD_SHOWN_MAX])}{more}"
 
 
 def _count(leaks: list[Leak]) -> str:

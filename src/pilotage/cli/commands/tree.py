@@ -8,7 +8,7 @@ import click
 
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import cluster_options, files_option, namespace_option, need_words, output_option
+from pilotage.cli.options import cluster_options, dump_option, namespace_option, need_words, output_option
 from pilotage.cli.output.text import paint, say
 from pilotage.cli.preload import import_meanwhile
 from pilotage.teardown.session.reading import read_named, read_named_in_dump
@@ -26,7 +26,7 @@ _MODULES = ("pilotage.teardown.snapshot.resolve", "pilotage.teardown.relations",
 @click.command()
 @click.argument("words", metavar="KIND/NAME", nargs=-1)
 @namespace_option
-@files_option("Read a dump instead of a cluster: files or folders of YAML or JSON, or - for stdin.")
+@dump_option
 @cluster_options
 @output_option
 @plain_errors
@@ -39,7 +39,7 @@ async def tree(
     \b
     pilotage tree deployment/web -n shop
     pilotage tree namespace/shop
-    pilotage tree inferenceservice/chat -f dump.yaml
+    pilotage tree inferenceservice/chat --dump dump.yaml
 
     The objects that it owns come first, then its owners, the objects that refer to it, and those it refers to.
 

@@ -9,7 +9,7 @@ import click
 
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import BadTarget, plain_errors
-from pilotage.cli.options import cluster_options, files_option, namespace_option, need_words, output_option
+from pilotage.cli.options import cluster_options, dump_option, namespace_option, need_words, output_option
 from pilotage.cli.output.text import paint, say
 from pilotage.cli.preload import import_meanwhile
 from pilotage.teardown.session.reading import read_named, read_named_in_dump
@@ -34,7 +34,7 @@ FIX_EXIT_CODES = {"gone": 0, "going": 0, "refused": 1, "unknown": 3}
 @click.command()
 @click.argument("words", metavar="KIND/NAME", nargs=-1)
 @namespace_option
-@files_option("Read a dump instead of a cluster: files or folders of YAML or JSON, or - for stdin.")
+@dump_option
 @click.option(
     "--fix",
     "code",
@@ -63,7 +63,7 @@ async def why(
     \b
     pilotage why namespace/shop
     pilotage why inferenceservice/chat -n shop
-    pilotage why pvc/cache -f dump.yaml
+    pilotage why pvc/cache --dump dump.yaml
     pilotage why widget/a --fix=strip-finalizer --finalizer acme.io/cleanup
 
     Nothing is changed without --fix. A finalizer is removed only by its own name, from the object that was explained.
@@ -76,7 +76,7 @@ async def why(
         raise click.UsageError("--finalizer is an option of --fix=strip-finalizer.")
     if code:
         if files:
-            raise BadTarget("A dump cannot be changed. Use --fix without -f, on the cluster itself.")
+            raise BadTarget("A dump cannot be changed. Use --fix without --dump, on the cluster itself.")
         async with cluster.session(remembering=True) as session:
             result = await _fix(session, words, namespace, code, finalizer, yes=yes)
         return _tell(result, as_json=output == "json") if result else 1

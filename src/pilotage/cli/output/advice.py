@@ -6,6 +6,7 @@ from pilotage.teardown.session.request import RequestProblem
 _ADVICE: dict[str, str] = {
     RequestProblem.NOTHING_NAMED: "Say what is meant: KIND/NAME, -f FILE, -l SELECTOR, or -n NAMESPACE --all.",
     RequestProblem.NAMES_AND_SELECTOR: "Either give kinds with -l, or names without it.",
+    RequestProblem.NAMES_AND_FILES: "Leave out one; why, tree and leaks read a dump with --dump.",
     RequestProblem.MIXED: "--all and -l stand alone.",
     RequestProblem.NAMESPACE_MISSING: "--all needs -n NAMESPACE: it would be too easy to mean another one.",
     RequestProblem.KEEPS_UNKNOWN: f"Say --keep with {', '.join(Keep)}, or KIND/NAME.",

@@ -14,6 +14,7 @@ class RequestProblem(enum.StrEnum):
 
     NOTHING_NAMED = "Nothing is named."
     NAMES_AND_SELECTOR = "Names and a selector exclude each other."
+    NAMES_AND_FILES = "Names and manifests exclude each other."
     MIXED = "A whole namespace, or a selector, cannot be mixed with names, files or each other."
     NAMESPACE_MISSING = "All of a namespace is meant, and none is named."
     KEEPS_UNKNOWN = "To be kept is {}: no family of objects, and no name."
@@ -77,6 +78,8 @@ class TeardownRequest(NamedTuple):
             raise RequestError(RequestProblem.NOTHING_NAMED)
         if self.selector and any("/" in word for word in self.words):
             raise RequestError(RequestProblem.NAMES_AND_SELECTOR)
+        if self.words and self.files and not self.selector:
+            raise RequestError(RequestProblem.NAMES_AND_FILES)
         if sum(ways) > 1 and (self.everything or self.selector):
             raise RequestError(RequestProblem.MIXED)
         if self.everything and not self.namespace:

@@ -249,8 +249,13 @@ class World:
         if reading.problem:
             return reading.problem
         if reading.resource.namespaced and self.namespaces and namespace and namespace not in self.namespaces:
-            return f"namespace {namespace} was not read"
+            return "" if self._is_absent(namespace) else f"namespace {namespace} was not read"
         return ""
+
+    def _is_absent(self, namespace: str) -> bool:
+        """Whether there is no such namespace, and so nothing in it. All namespaces were read if kube-system was."""
+        there = self.find("", "Namespace", "", namespace) is not None
+        return not there and self.find("", "Namespace", "", "kube-system") is not None
 
     def state(self, name: Name, uid: str) -> State:
         """State of one object in this world."""

@@ -52,6 +52,8 @@ def _verdict(context: WhyContext, item: Item, causes: tuple[StuckCause, ...]) ->
         return StuckVerdict.STUCK
     if codes & UNCERTAIN:
         return StuckVerdict.UNKNOWN
+    if item.terminating and not context.world.live and context.all_unread:
+        return StuckVerdict.UNKNOWN  # a dump is not asked again: what it lacks may be the cause
     if (
         codes
         or not item.terminating

@@ -199,15 +199,16 @@ def _silent(item: Item, keeper: FinalizerOwner, age: float) -> StuckCause:
 
 
 def _unclear(item: Item, keeper: FinalizerOwner) -> StuckCause:
-    target = keeper.workload or item
+    title = f"Check whether {keeper.who or keeper.workload or f'the controller of {keeper.finalizer}'} runs"
+    found = look_at(keeper.workload, title, "Nothing changes.") if keeper.workload else None
     return StuckCause(
         CauseCode.FINALIZER_CONTROLLER_UNCLEAR,
-        target,
+        keeper.workload or item,
         "whether it runs could not be determined",
         keeper.evidence,
         Confidence.LOW,
         remedies=(
-            look_at(target, f"Check whether {keeper.who or target} runs", "Nothing changes."),
+            found or Remedy(title, "kubectl get deployments,statefulsets,leases -A", "Nothing changes.", LOOK),
             *last_resort(item, keeper),
         ),
     )
