@@ -89,8 +89,11 @@ def test_plain(): pass
 """
 
 
-def test_programs_that_were_not_built_are_named_in_one_line_at_the_end(tmp_path: Path) -> None:
-    code, output = run(tmp_path, FIELD, {"XDG_CACHE_HOME": str(tmp_path / "cache")})
+@pytest.mark.parametrize("remote", [None, "/dev/null"])
+def test_programs_that_were_not_built_are_named_in_one_line_at_the_end(tmp_path: Path, remote: str | None) -> None:
+    """Also where the cluster is the user's own: they are built outside of any test, or not at all."""
+    env = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PILOTAGE_TEST_KUBECONFIG": remote}
+    code, output = run(tmp_path, FIELD, env)
     assert code == 0, output
     assert "1 passed, 3 skipped" in output
     assert output.splitlines()[-1] == "skipped 2: need registry: make field; 1: needs the right to mount"

@@ -67,6 +67,12 @@ def test_a_file_that_is_too_large_is_not_fetched(tmp_path):
     assert not target.exists()
 
 
+def test_one_byte_is_not_bytes(tmp_path):
+    (tmp_path / "a").write_bytes(b"x")
+    ended = run("fetch", f"file://{tmp_path}/a", "--to", tmp_path / "b", "--allow-root", tmp_path)
+    assert "fetched, 1 byte, Unknown" in ended.out
+
+
 def test_what_may_pass_ends_with_75(tmp_path):
     ended = run(
         "fetch", "http://127.0.0.1:9/a", "--to", tmp_path / "b", "--allow-http", "--allow-network", "127.0.0.0/8"

@@ -12,7 +12,7 @@ import pytest
 import field
 from controlplane import NoControlPlane
 from controlplane.background import BackgroundBuild
-from tests.conftest import REMOTE, UNDER_CI
+from tests.conftest import UNDER_CI
 
 PROGRAMS = {"edge": "contour", "kserve": "kserve", "helm": "helm", "registry_program": "registry"}
 """Tools by fixture."""
@@ -78,7 +78,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     names = sorted({name for item in session.items for name in needed(item)})
-    if names and not session.config.option.collectonly and not REMOTE:
+    if names and not session.config.option.collectonly:
         session.config.stash[TOOLS].prepare(names)
 
 

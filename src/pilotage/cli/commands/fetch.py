@@ -130,4 +130,4 @@ def _size(number: int) -> str:
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if number >= size:
             return f"{number / size:.1f} {unit}"
-    return f"{number} bytes"
+    return f"{number} byte{'' if number == 1 else 's'}"
