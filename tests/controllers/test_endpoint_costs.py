@@ -2,10 +2,11 @@
 
 import asyncio
 
-from pilotage.kube import EVENTS, ObjectKey, merge_patch
+from pilotage.kube import EVENTS, PODS, ObjectKey, merge_patch
 from pilotage.serving.resources import DEPLOYMENTS
 from pilotage_harbor.apimachinery.calls import Call, ServerResponse
 from pilotage_sim.loop import virtual
+from pilotage_sim.models.kubelet import EXIT
 from tests.controllers.simulated_cluster import simulated_cluster
 
 INGRESS = {"kind": "Ingress", "host": "chat.example.com"}
@@ -59,6 +60,28 @@ async def test_a_deletion_that_goes_at_once_takes_six_writes():
             "patch teardowns.pilotage.dev/status",
             "patch servingendpoints.pilotage.dev",
         ]
+
+
+@virtual
+async def test_of_many_deletions_that_take_their_time_each_writes_little():
+    """Pods have a grace period: nothing blocks, and there is no news."""
+    count = 40
+    async with simulated_cluster() as place:
+        keys = [ObjectKey("default", f"chat-{number}") for number in range(count)]
+        for key in keys:
+            await place.deploy(key, deletion={"drainSeconds": 0})
+        for key in keys:
+            await place.serving(f"{key.name}-1", key)
+        await asyncio.sleep(30)
+        slow = merge_patch({"metadata": {"annotations": {EXIT: "3"}}})
+        for pod in place.world.objects(PODS):
+            await place.user.patch(PODS, ObjectKey("default", pod["metadata"]["name"]), slow)
+        before = len(place.writes())
+        for key in keys:
+            await place.delete(key)
+        for key in keys:
+            await place.gone(key)
+        assert len(place.writes()) - before == 6 * count
 
 
 @virtual

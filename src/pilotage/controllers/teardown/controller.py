@@ -29,7 +29,7 @@ from pilotage.runtime.conditions import clipped, set_condition
 from pilotage.runtime.controller import Context
 from pilotage.runtime.store import Store
 from pilotage.runtime.types import Reconcile, Result, TerminalError
-from pilotage.teardown.engine.decision import Decision, Wait
+from pilotage.teardown.engine.decision import Cause, Decision, Wait
 from pilotage.teardown.engine.executor import Executor
 from pilotage.teardown.engine.observers import POLL_SECONDS, Reader
 from pilotage.teardown.engine.receipt import conclude
@@ -45,6 +45,10 @@ REFUSED_SECONDS = 30.0
 """Interval at which a refused ledger is checked again: the objects that it names may be gone by then."""
 SHOW_SECONDS = 1.0
 """Minimum interval between writes of progress: who waits learns the cause within two."""
+MANY = 10
+"""Number of teardowns under way from which on each shows ordinary progress more rarely."""
+ORDINARY = frozenset({Cause.COLLECTOR, Cause.GRACE, Cause.ORDER})
+"""Causes of waits in every teardown."""
 LOOK_SECONDS = 0.25
 """Interval at which a proxy is asked that still has the route."""
 READ_SECONDS_MAX = 30.0
@@ -102,8 +106,10 @@ class TeardownController:
         self._server = around.server
         self._references = ForeignReferences(context.client, caches)
         self._running: dict[str, _Run] = {}
-        self._show_at: dict[str, float] = {}
-        """Time of the next write of progress, by uid."""
+        self._crowd = 0
+        """The most teardowns that were under way at a time, since there were none."""
+        self._shown: dict[str, float] = {}
+        """Time of the last write of progress, or of the begin, by uid."""
         self._ages = Ages()
         """Ages of finished records: they do not expire because the clock was set."""
 
@@ -148,6 +154,7 @@ class TeardownController:
                     await self._refuse(record, str(error))
                     return Result(requeue_after=REFUSED_SECONDS)
             run = self._running[record.meta.uid] = self._run(teardown, whose, ledger)
+            self._crowd = max(self._crowd, len(self._running))
         record = await self._grow(record, teardown, whose, run, [])
         decision = await run.executor.advance()
         while run.observer.uncached:
@@ -284,7 +291,8 @@ class TeardownController:
 
     def _forget(self, record: Object) -> None:
         self._running.pop(record.meta.uid, None)
-        self._show_at.pop(record.meta.uid, None)
+        self._crowd = self._crowd if self._running else 0
+        self._shown.pop(record.meta.uid, None)
 
     # What others see of it
 
@@ -293,7 +301,8 @@ class TeardownController:
     ) -> float:
         """Write the progress, but not every bit of it; returns the seconds after which there may be more to write."""
         now = monotonic()
-        due = self._show_at.setdefault(record.meta.uid, now + SHOW_SECONDS)  # what goes at once is not worth a write
+        last = self._shown.setdefault(record.meta.uid, now)  # what goes at once is not worth a write
+        due = last + self._interval(decision, problem)
         if now < due:
             return due - now
         waits = [
@@ -318,8 +327,16 @@ class TeardownController:
             status["conditions"] = conditions
         if any(record.get("status", name) != value for name, value in status.items()):
             await self._status(record, status)
-            self._show_at[record.meta.uid] = monotonic() + SHOW_SECONDS
+            self._shown[record.meta.uid] = monotonic()
         return READ_SECONDS_MAX
+
+    def _interval(self, decision: Decision, problem: str) -> float:
+        """Seconds between two writes of progress.
+
+        Of many teardowns that all go as they should, each tells of itself more rarely: writes are what they wait for.
+        """
+        ordinary = not problem and all(wait.cause in ORDINARY for wait in decision.blockers)
+        return SHOW_SECONDS * max(1.0, self._crowd / MANY) if ordinary else SHOW_SECONDS
 
     def _overdue(self, record: Object, teardown: Teardown, decision: Decision, now: dt.datetime) -> list[Json] | None:
         """The condition Blocked, once a phase takes longer than it may."""
