@@ -327,7 +327,7 @@ def test_hosts_that_die_are_withdrawn_and_come_back_or_are_swept(fleet: HostFlee
     fleet.until(lambda: not any(conditions(each)["ready"] for each in fleet.slices().values()), LOST_SECONDS)
     sys.stdout.write(f"withdrawn {time.monotonic() - died:.1f} s after the death of the agents\n")
     fleet.until(lambda: all(fleet.phase(host) == "Lost" for host in fleet.hosts))
-    fleet.until(lambda: fleet.status("chat")["phase"] == "Degraded")
+    fleet.until(lambda: fleet.status("chat")["phase"] == "Unknown")
     available = next(each for each in fleet.status("chat")["conditions"] if each["type"] == "Available")
     assert (available["status"], available["reason"]) == ("False", "HostLost")
     assert "is lost: its agent has not renewed its Lease" in available["message"]

@@ -144,8 +144,8 @@ def test_what_no_object_can_say_is_in_the_log(tmp_path, lost):
 async def start(world: SimulatedWorld, user: Client, rule: rbac.RbacRule) -> None:
     """Play what shows that a rule is missing: for most rules the start alone.
 
-    For the others an endpoint is created, or a process on a Host; and the last one is deleted while its router is
-    uninstalled.
+    For the others an endpoint is created, or a process on a Host. An Event tells that its second revision serves. The
+    last one is deleted while its router is uninstalled.
     """
     await asyncio.sleep(2.0)
     if "list" in rule.verbs:
@@ -161,6 +161,9 @@ async def start(world: SimulatedWorld, user: Client, rule: rbac.RbacRule) -> Non
     made = endpoint(f"chat-{len(world.objects(ENDPOINTS))}", {"model": {"source": "hf://o/r/m.gguf"}, **spec})
     created = await user.create(ENDPOINTS, made, namespace=NAMESPACE)
     await asyncio.sleep(5.0)
+    if "events" in rule.resources:
+        await user.patch(ENDPOINTS, created.key, merge_patch({"spec": {"runtime": {"args": ["--seed", "2"]}}}))
+        await asyncio.sleep(5.0)
     if last:
         await user.delete(ENDPOINTS, created.key, uid=created.meta.uid, propagation=Propagation.BACKGROUND)
         await asyncio.sleep(5.0)
