@@ -1,6 +1,8 @@
 """A disk that takes no more: whatever is to go still goes, in the same order, and leaves nothing; and it is said."""
 
+import asyncio
 import contextlib
+import signal
 import sqlite3
 
 import pytest
@@ -8,11 +10,12 @@ import structlog
 from msgspec.structs import replace
 
 from pilotage.agent.journal import AgentJournal
-from pilotage.kube import ObjectKey, merge_patch
+from pilotage.kube import Client, ObjectKey, load_config, merge_patch
 from pilotage.serving.resources import SLICES
 from tests.agent.agent_host import NAMESPACE, python_server
 from tests.agent.cluster_host import LIGHT
 from tests.agent.servers import PLAIN
+from tests.agent.test_process import SECONDS_MAX, Place, agent
 
 FULL = "database or disk is full"
 
@@ -101,6 +104,20 @@ async def test_an_agent_that_starts_on_a_full_disk_adopts_and_stops(full_disk_ho
     await host.until(lambda obj: obj is None)
     assert host.processes() == []
     assert await host.slices() == []
+
+
+async def test_sigterm_ends_it_well_though_its_log_is_on_the_full_disk_as_well(harbor_server, small_disk, tiny):
+    """The agent as a process of its own: as `pilotage up` runs it."""
+    async with Client.connect(load_config(kubeconfig=str(harbor_server))) as client:
+        place = Place(client, small_disk, tiny)
+        with agent(harbor_server, place, "--metrics-address", "", "--allow-commands", "--run-as", "root") as running:
+            await place.place(**LIGHT)
+            filler = fill(small_disk)
+            running.send_signal(signal.SIGTERM)
+            assert await asyncio.to_thread(running.wait, SECONDS_MAX) == 0
+            assert place.processes() == {}
+            assert await place.has_slice() is None
+            filler.unlink()
 
 
 STOPS = ["before noting that it leaves", "before the slice is leaving", "before SIGTERM", "before forgetting"]

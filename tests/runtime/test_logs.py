@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import structlog
@@ -73,3 +74,17 @@ def test_hostile_text_does_nothing_to_a_terminal_and_our_colours_pass(monkeypatc
     assert {each for each in plain if not each.isprintable()} == {"\n"}
     first, *_ = plain.splitlines()
     assert first.count("FORGED") == 6
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_log_that_cannot_be_written_stops_nobody() -> None:
+    program = (
+        "import structlog\n"
+        "from pilotage.runtime.logs import configure_logging\n"
+        "configure_logging()\n"
+        "structlog.get_logger().warning('a disk is full')\n"
+        "print('done')"
+    )
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=full, check=False)
+    assert ran.stdout == b"done\n"

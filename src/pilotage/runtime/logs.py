@@ -1,10 +1,11 @@
 """Structured logs: one event per line, with the controller, the key and the id of the reconcile that it belongs to."""
 
+import contextlib
 import io
 import logging
 import os
 import sys
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import structlog
 
@@ -40,9 +41,24 @@ def configure_logging(*, level: str = "info", json: bool | None = None) -> None:
             *renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(cast("TextIO", _Lossy(sys.stderr))),
         cache_logger_on_first_use=False,
     )
+
+
+class _Lossy:
+    """Stream that drops what cannot be written, to a full disk for instance: no act may fail because of its log."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.flush()
 
 
 def escape_values(
