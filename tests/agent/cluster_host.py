@@ -121,6 +121,7 @@ class ClusterHost:
         )
         self.key = self.named("chat-1-0")
         self.strains = Strains()
+        self.prober = None
         self.at = lambda _: None
         """Told of each point between two acts."""
 
@@ -130,7 +131,12 @@ class ClusterHost:
     def start(self):
         pressure = MemoryPressure(self.strains, calm_seconds=0.1, next_seconds=60)  # one is stopped, and no other
         self.running = AgentProcess(
-            self.settings, self.client, intervals=SHORT_INTERVALS, pressure=pressure, at=lambda point: self.at(point)
+            self.settings,
+            self.client,
+            intervals=SHORT_INTERVALS,
+            pressure=pressure,
+            prober=self.prober,
+            at=lambda point: self.at(point),
         )
         self.task = asyncio.create_task(self.running.run())
 

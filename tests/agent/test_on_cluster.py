@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from pilotage.agent.health import Prober
 from pilotage.agent.launch import process
 from pilotage.api.names import HOST_LEASES, HOSTS, LABEL_HOST, LABEL_PROCESS_UID, PROCESSES
 from pilotage.kube import EVENTS, LEASES, ObjectKey, merge_patch
@@ -256,3 +257,44 @@ async def test_an_agent_with_a_copy_of_the_folder_is_refused_and_touches_nothing
     again = await host.admin.get(LEASES, lease)
     fields = ("holderIdentity", "leaseTransitions", "acquireTime")
     assert [again.get("spec", name) for name in fields] == [held.get("spec", name) for name in fields]
+
+
+async def test_a_server_that_hangs_is_withdrawn_and_then_replaced(host):
+    """It keeps its port and its process, and answers nothing."""
+    await host.crash()
+    host.prober = Prober("127.0.0.1", seconds_max=1.0)
+    host.start()
+    served = await host.place(**LIGHT)
+    pid = served.get("status", "pid")
+    os.kill(pid, signal.SIGSTOP)
+
+    def is_withdrawn(obj):
+        return obj is not None and not obj.get("endpoints")[0]["conditions"]["ready"]
+
+    await until(host.admin, SLICES, host.key, is_withdrawn, SECONDS_MAX)
+    again = await host.until(lambda obj: is_ready(obj) and obj.get("status", "pid") != pid)
+    assert again.get("status", "restarts") == 1
+    assert host.processes() == [again.get("status", "pid")]
+    (ready,) = await host.slices()
+    assert ready.get("endpoints")[0]["conditions"]["ready"]
+    assert ready.get("ports")[0]["port"] == again.get("status", "port")
+
+
+async def test_servers_of_a_journal_that_was_lost_are_found_stopped_and_started_again(host):
+    served = await host.place(**LIGHT)
+    (before,) = await host.slices()
+    await host.crash()
+    for path in host.settings.data.glob("agent.sqlite*"):
+        path.unlink()
+    # An agent without its journal is another one, and waits until the Lease has run out.
+    await delete(host.admin, LEASES, await host.admin.get(LEASES, ObjectKey(HOST_LEASES, host.settings.name)))
+    host.start()
+    pid = served.get("status", "pid")
+    again = await host.until(lambda obj: is_ready(obj) and obj.get("status", "pid") != pid)
+    assert host.processes() == [again.get("status", "pid")]
+    (after,) = await host.slices()
+    assert (after.meta.uid, after.get("endpoints")[0]["conditions"]["ready"]) == (before.meta.uid, True)
+    assert after.get("ports")[0]["port"] == again.get("status", "port")
+    await host.delete()
+    await host.until(lambda obj: obj is None)
+    assert await host.slices() == []
