@@ -51,6 +51,10 @@ class Program:
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
 
+    def send(self, how: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(how)
+
     def end(self, how: signal.Signals) -> int:
         assert self._process is not None
         self._process.send_signal(how)
@@ -308,6 +312,24 @@ def done(fleet: HostFleet, mark: int) -> list[tuple[str, str]]:
         if act and record.code < 300:
             found.append((act, record.name or record.body["metadata"]["name"]))
     return found
+
+
+def test_a_slice_without_its_label_goes_with_its_replica(fleet: HostFleet) -> None:
+    """The label is lost, and its process deleted, before the agent sees either."""
+    fleet.deploy_chat(replicas=2)
+    fleet.until(lambda: fleet.chat_serves("chat-1", 2))
+    agent = fleet.agents[fleet.processes()["chat-1-1"]["spec"]["host"]]
+    agent.send(signal.SIGSTOP)
+    try:
+        fleet.cluster.kubectl("label", "endpointslice", "chat-1-1", f"{LABEL_PROCESS_UID}-", "-n", fleet.namespace)
+        fleet.change("chat", replicas=1)
+        fleet.until(lambda: "deletionTimestamp" in fleet.processes()["chat-1-1"]["metadata"])
+    finally:
+        agent.send(signal.SIGCONT)
+    fleet.until(lambda: fleet.processes().keys() == {"chat-1-0"})
+    assert fleet.slices().keys() == {"chat-1-0"}
+    fleet.delete("chat")
+    fleet.until(lambda: not fleet.endpoints())
 
 
 def test_hosts_that_die_are_withdrawn_and_come_back_or_are_swept(fleet: HostFleet) -> None:
