@@ -157,7 +157,9 @@ async def test_a_redeploy_that_the_server_rejects_leaves_the_old_one_serving():
         await place.change(tolerations=[{"key": "gpu", "operator": "Sometimes"}])
         await place.until(lambda: place.condition("Degraded").get("status") == "True")
         assert place.condition("Degraded")["reason"] == "Rejected"
-        assert "deployment/chat-2" in place.condition("Degraded")["message"]
+        said = place.condition("Degraded")["message"]
+        assert said.startswith('Deployment.apps "chat-2" is invalid: spec.template.spec.tolerations[0].operator: ')
+        assert said.endswith("(the API server rejects deployment/chat-2).")
         assert place.status()["revision"] == "chat-1"
         assert place.condition("Available")["status"] == "True"
         assert not any("chat-2" in part for part in place.parts())
@@ -545,6 +547,13 @@ async def test_a_model_that_is_not_there_is_waited_for():
         await place.user.create(MODELS, body)
         await place.until(lambda: place.status().get("waitingFor", "").startswith("model/qwen is being fetched"))
         key = ObjectKey("default", "qwen")
+        missing = "the file /models/qwen.gguf does not exist on host gpu-3."
+        since = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
+        degraded = {"type": "Degraded", "status": "True", "reason": "FileNotFound", "message": missing, **since}
+        failed = {"status": {"phase": "Failed", "conditions": [degraded]}}
+        await place.user.patch(MODELS, key, merge_patch(failed), subresource="status")
+        await place.until(lambda: place.status()["phase"] == "Failed")
+        assert place.condition("Degraded")["message"] == f"{missing.rstrip('.')} (model/qwen)."
         await place.user.patch(MODELS, key, merge_patch({"status": {"phase": "Ready"}}), subresource="status")
         await place.serving()
 

@@ -117,7 +117,8 @@ def problem_of(wanted: DesiredObject, error: ApiError) -> ApiError | EndpointPro
             "KindNotServed", f"the cluster has no {kind}: install it, or choose something else.", retry_after=30.0
         )
     if isinstance(error, Forbidden):
-        return EndpointProblem("Forbidden", f"{name(wanted)} could not be created: {error.message}", retry_after=60.0)
+        text = f"{error.message.rstrip('. ')} ({name(wanted)} could not be created)."
+        return EndpointProblem("Forbidden", text, retry_after=60.0)
     if isinstance(error, Invalid):
-        return EndpointProblem("Rejected", f"the API server rejects {name(wanted)}: {error.message}")
+        return EndpointProblem("Rejected", f"{error.message.rstrip('. ')} (the API server rejects {name(wanted)}).")
     return error

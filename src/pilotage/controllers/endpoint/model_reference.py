@@ -24,7 +24,7 @@ def resolve(subject: EndpointRef, find: Callable[[ObjectKey], Object | None]) ->
     if status.get("phase") == "Failed":
         conditions = status.get("conditions", [])
         why = next((each.get("message", "") for each in conditions if each.get("type") == "Degraded"), "")
-        return EndpointProblem("ModelFailed", f"model/{key.name} is unavailable: {why}")
+        return EndpointProblem("ModelFailed", f"{why.rstrip('. ') or 'it cannot be fetched'} (model/{key.name}).")
     if status.get("phase") != "Ready":
         return EndpointProblem("ModelNotReady", f"model/{key.name} is being fetched.", waits=True)
     wanted = body["spec"]
