@@ -200,7 +200,7 @@ def test_of_clients_at_once_none_takes_the_revision_of_another_for_its_own(machi
     ended = [(client.returncode, out, err) for client, (out, err) in zip(clients, printed, strict=True)]
     for code, out, err in ended:
         assert code in (0, 1), err
-        assert code == 0 or "Superseded by " in err or "was changed by somebody else at the same time" in err, err
+        assert code == 0 or "Superseded by " in err or "was changed by another client at the same time" in err, err
         assert code == 1 or " serves: " in out
     served = {past["number"]: past["spec"]["runtime"]["args"] for past in machine.status("race")["history"]}
     mine = [(number, out) for number, (code, out, _) in enumerate(ended) if code == 0]
