@@ -15,6 +15,7 @@ _STATE_COLOURS = {
     "Current": "green",
     "Degraded": "red",
     "Failed": "red",
+    "Unknown": "red",
     "Pending": "yellow",
     "Deploying": "yellow",
     "Redeploying": "yellow",
