@@ -86,7 +86,7 @@ def test_addresses(text, address):
         ({}, {}, "fetchImage: 1", "settings.yaml: fetchImage: 1 cannot be used: input should be a valid string"),
         ({"fetsch": "pods"}, {}, "", "--fetsch: there is no such setting"),
         ({}, {}, "fecth: pods", "settings.yaml: fecth: there is no such setting; did you mean fetch?"),
-        ({}, {}, "zzz: 1", "settings.yaml: zzz: there is no such setting; there are namespace, "),
+        ({}, {}, "zzz: 1", "settings.yaml: zzz: there is no such setting; there are cacheRoot, "),
         ({}, {}, "[a]", "settings.yaml: has to be a mapping"),
         ({}, {}, "a: [", "settings.yaml: is not YAML: while parsing"),
     ],

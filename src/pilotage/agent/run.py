@@ -19,9 +19,8 @@ from pilotage.agent.memory import MemoryGauge
 from pilotage.agent.pressure import KernelPressure, MemoryPressure
 from pilotage.agent.settings import AgentSettings
 from pilotage.kube import Client
-from pilotage.models import Access, FileModelStore, ModelCache
+from pilotage.models import FileModelStore, ModelCache
 from pilotage.models.blocking import Blocking, in_thread
-from pilotage.models.limits import Limits
 from pilotage.runtime.manager import Manager
 from pilotage.runtime.process import on_signals
 
@@ -62,16 +61,8 @@ class AgentProcess:
         self._warn_of(address)
         self.journal = AgentJournal(settings.data, at)
         self.manager = Manager(client, name="agent", address=settings.health_address)
-        access = Access(
-            roots=settings.file_roots,
-            networks=settings.networks,
-            plain_http=settings.plain_http,
-            ambient=settings.ambient_credentials,
-            limits=Limits(bytes_max=settings.model_bytes_max),
-        )
-        store = FileModelStore(
-            ModelCache(settings.cache_root, owner=f"{server} host {settings.name}"), access, blocking=blocking
-        )
+        cache = ModelCache(settings.cache_root, owner=f"{server} host {settings.name}")
+        store = FileModelStore(cache, settings.access, blocking=blocking)
         self._prober = prober or Prober(settings.bind)
         self._heartbeat = Heartbeat(self.manager.client, settings.name, self.journal, self.manager.rng)
         self.manager.wait_for(self._heartbeat.acquired, f"the Lease of host {settings.name}: not acquired yet")

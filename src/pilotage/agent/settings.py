@@ -10,13 +10,11 @@ from typing import Annotated
 
 from msgspec import field
 
-from pilotage.models.limits import BYTES_MAX
+from pilotage.models.settings import FetchSettings, absolute, user_folder
 from pilotage.processes.run_as import SERVER_USER, RunAsUser, find_user
 from pilotage.runtime.manager import Address
 from pilotage.runtime.settings import (
     LogLevel,
-    Network,
-    SettingsBase,
     between,
     is_namespace,
     is_place,
@@ -33,11 +31,6 @@ def _own_name() -> str:
     """The name of the machine, without characters that the name of a Host cannot have."""
     name = re.sub(r"[^a-z0-9.-]+", "-", socket.gethostname().lower().removesuffix(".local"))[:63].strip("-.")
     return name or "host"
-
-
-def _base(variable: str, default: str) -> Path:
-    base = os.environ.get(variable)
-    return (Path(base) if base else Path.home() / default) / "pilotage"
 
 
 def _is_name(text: str) -> str:
@@ -69,11 +62,7 @@ def _is_user(text: str) -> str:
     return text
 
 
-def _absolute(path: Path) -> Path:
-    return path.absolute()
-
-
-class AgentSettings(SettingsBase, frozen=True, kw_only=True):
+class AgentSettings(FetchSettings, frozen=True, kw_only=True):
     """Settings of the agent. Each has its flag; a test holds that."""
 
     name: Annotated[str, _is_name] = field(default_factory=_own_name)
@@ -84,20 +73,10 @@ class AgentSettings(SettingsBase, frozen=True, kw_only=True):
     """Address that the servers listen on."""
     labels: tuple[Annotated[str, _is_label], ...] = ()
     """Labels of the Host, as KEY=VALUE: placements select Hosts by them."""
-    data: Annotated[Path, _absolute] = field(default_factory=lambda: _base("XDG_STATE_HOME", ".local/state") / "agent")
+    data: Annotated[Path, absolute] = field(
+        default_factory=lambda: user_folder("XDG_STATE_HOME", ".local/state") / "agent"
+    )
     """Folder of the journal and of the servers' logs."""
-    cache_root: Annotated[Path, _absolute] = field(default_factory=lambda: _base("XDG_CACHE_HOME", ".cache") / "models")
-    """Folder of fetched weights, which are kept while they are used."""
-    file_roots: tuple[Path, ...] = ()
-    """Folders below which file:// sources may be read. If empty, none may."""
-    networks: tuple[Network, ...] = ()
-    """Networks that weights may be fetched from although they are not public."""
-    plain_http: bool = False
-    """Whether weights may be fetched over http://."""
-    model_bytes_max: Annotated[int, between(1)] = BYTES_MAX
-    """Size of the largest file that is fetched."""
-    ambient_credentials: bool = False
-    """Whether buckets may be read with the agent's own identity."""
     llama_server: Path | None = None
     """Path of llama-server. Defaults to the one on PATH, or the one of the extra `llama`."""
     allow_commands: bool = False

@@ -13,9 +13,9 @@ from pilotage.api.names import ENDPOINTS, HOSTS, MODELS, PROCESSES, TEARDOWNS
 from pilotage.controllers.model.controller import Models
 from pilotage.controllers.wiring import NoProxyObserver, Options, add_endpoints
 from pilotage.kube import NAMESPACES, Absent, AlreadyExists, Client, Forbidden, KindNotServed, ObjectKey
-from pilotage.models import Access, FileModelStore, ModelCache
+from pilotage.models import FileModelStore, ModelCache
 from pilotage.models.blocking import Blocking, in_thread
-from pilotage.models.limits import BYTES_MAX, Limits
+from pilotage.models.limits import BYTES_MAX
 from pilotage.operator.metrics import OperatorMetrics
 from pilotage.operator.settings import OperatorSettings
 from pilotage.runtime.leader import Election, Leader, LeaseLost
@@ -63,17 +63,9 @@ async def add_controllers(
     processes = add_endpoints(manager, options).informers[PROCESSES]
     watched = (manager.informer(ENDPOINTS), manager.informer(TEARDOWNS), manager.informer(HOSTS, optional=True))
     manager.metrics.registry.register(OperatorMetrics(*(each.store for each in (*watched, processes))))
-    access = Access(
-        roots=settings.file_roots,
-        networks=settings.networks,
-        plain_http=settings.plain_http,
-        ambient=settings.ambient_credentials,
-        limits=Limits(bytes_max=settings.model_bytes_max),
-    )
     # Two clusters whose operators share a folder must not sweep each other's files.
-    store = FileModelStore(
-        ModelCache(settings.cache_root, owner=f"{server} {settings.namespace}"), access, blocking=blocking
-    )
+    cache = ModelCache(settings.cache_root, owner=f"{server} {settings.namespace}")
+    store = FileModelStore(cache, settings.access, blocking=blocking)
     await around.enter_async_context(Models(manager, store, by_pods=settings.fetch == "pods"))
 
 

@@ -9,15 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from msgspec import field
-
-from pilotage.models.limits import BYTES_MAX
+from pilotage.models.settings import FetchSettings
 from pilotage.runtime.manager import Address
 from pilotage.runtime.settings import (
     LogLevel,
-    Network,
-    SettingsBase,
-    between,
     is_namespace,
     is_place,
     load,
@@ -39,12 +34,7 @@ def _is_url(text: str) -> str:
     return text
 
 
-def _cache_root() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "pilotage" / "models"
-
-
-class OperatorSettings(SettingsBase, frozen=True, kw_only=True):
+class OperatorSettings(FetchSettings, frozen=True, kw_only=True):
     """Settings of the operator. Each has its flag; a test holds that."""
 
     namespace: Annotated[str, is_namespace] = "pilotage-system"
@@ -57,18 +47,6 @@ class OperatorSettings(SettingsBase, frozen=True, kw_only=True):
     """Fetcher of weights: the operator, into its cache, or each pod."""
     fetch_image: str = ""
     """Image of Pilotage with which pods fetch weights. If empty, their runtime has to fetch them."""
-    cache_root: Path = field(default_factory=_cache_root)
-    """Folder of the weights that the operator fetches."""
-    file_roots: tuple[Path, ...] = ()
-    """Folders below which file:// sources may be read. If empty, none may."""
-    networks: tuple[Network, ...] = ()
-    """Networks that weights may be fetched from although they are not public."""
-    plain_http: bool = False
-    """Whether weights may be fetched over http://."""
-    model_bytes_max: Annotated[int, between(1)] = BYTES_MAX
-    """Size of the largest file that is fetched."""
-    ambient_credentials: bool = False
-    """Whether buckets may be read with the operator's own identity, by anybody with a Model."""
     envoy_admins: tuple[Annotated[str, _is_admin], ...] = ()
     """Admin interfaces of Envoys: http://HOST:PORT, unix:///PATH, or through the API server
     pods://NAMESPACE/LABEL-SELECTOR:PORT.

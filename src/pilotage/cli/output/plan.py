@@ -78,14 +78,13 @@ def headline(prepared: Prepared) -> str:
 
 def plan_to_json(prepared: Prepared) -> dict[str, Any]:
     """The plan, as scripts want it."""
-    from pilotage.cli.output.teardown import identify
 
     ledger = prepared.ledger
     return {
         "targets": list(ledger.targets),
         "absent": [str(name) for name in prepared.absent],
         "objects": [
-            identify(entry)
+            entry.reference
             | {
                 "phase": str(entry.phase),
                 "how": entry.disposition.value,

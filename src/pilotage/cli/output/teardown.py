@@ -42,7 +42,7 @@ class TeardownProgress:
         """Report a step. Only refusals and new objects get a line for people."""
         event: dict[str, Any] = {"event": step.what}
         if step.entry is not None:
-            event["object"] = identify(step.entry)
+            event["object"] = step.entry.reference
         if step.text:
             event["text"] = step.text
         line = f"{step.entry}  {step.text}" if step.what in ("refused", "found") else ""
@@ -233,21 +233,10 @@ def _left_lines(result: TeardownResult) -> list[str]:
     return [*lines, f"Resume with: pilotage delete --resume {quote(str(result.path))}"]
 
 
-def identify(entry: Entry) -> dict[str, str]:
-    """An object as scripts want it."""
-    return {
-        "apiVersion": entry.resource.api_version,
-        "kind": entry.resource.kind,
-        "namespace": entry.namespace,
-        "name": entry.name,
-        "uid": entry.uid,
-    }
-
-
 def wait_to_json(wait: Wait) -> dict[str, Any]:
     """A wait as scripts want it."""
     return {
-        "object": identify(wait.entry),
+        "object": wait.entry.reference,
         "cause": wait.cause.value,
         "actor": wait.actor,
         "text": wait.text,

@@ -50,12 +50,12 @@ class Verification(NamedTuple):
         """All of it."""
         return {
             "verdict": str(self.verdict),
-            "gone": [_identify(entry) for entry in self.gone],
-            "back": [_identify(entry) for entry in self.back],
+            "gone": [entry.reference for entry in self.gone],
+            "back": [entry.reference for entry in self.back],
             "unread": self.unread,
             "successors": self.successors,
-            "kept": [_identify(entry) for entry in self.kept],
-            "lost": [_identify(entry) for entry in self.lost],
+            "kept": [entry.reference for entry in self.kept],
+            "lost": [entry.reference for entry in self.lost],
             "incomplete": self.incomplete,
             "elsewhere": self.elsewhere,
         }
@@ -109,13 +109,3 @@ def _elsewhere(receipt: Receipt, server: str) -> str:
     if not server or not receipt.server or server == receipt.server:
         return ""
     return f"the receipt was made at {receipt.server}, and this is {server}"
-
-
-def _identify(entry: Entry) -> Json:
-    return {
-        "apiVersion": entry.resource.api_version,
-        "kind": entry.resource.kind,
-        "namespace": entry.namespace,
-        "name": entry.name,
-        "uid": entry.uid,
-    }

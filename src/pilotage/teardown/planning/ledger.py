@@ -116,6 +116,17 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
         """Reference to the object, with its uid."""
         return ObjectRef(self.resource.api_version, self.resource.kind, self.namespace, self.name, self.uid)
 
+    @property
+    def reference(self) -> dict[str, str]:
+        """Reference to the object, as scripts read it."""
+        return {
+            "apiVersion": self.resource.api_version,
+            "kind": self.resource.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "uid": self.uid,
+        }
+
     def __str__(self) -> str:
         return str(self.full_name)
 
