@@ -296,7 +296,7 @@ def test_two_that_own_each_other_go_together(
         assert found.code == 1
         assert f"waits for itself: configmap/a -n {namespace} → configmap/b -n {namespace} → " in found.out
         remedy = f"pilotage delete configmap/a configmap/b -n {namespace}"
-        assert f"1. Delete them together:  {remedy}\n" in found.out
+        assert f"1. Delete them together:  {remedy} --kubeconfig {config}\n" in found.out
         ran = run(*remedy.split()[1:], "--yes", "--receipt", tmp_path / "r.json", kubeconfig=config)
         assert ran.code == 0, ran
         assert [name for name in uids if own_cluster.find(f"{maps}/{name}")] == []

@@ -119,7 +119,7 @@ async def test_an_object_that_somebody_has_changed_is_not_touched(stage: Stage):
     result = await fix(stage.client, world, explanation, "strip-finalizer", finalizer=FINALIZER)
     assert result.outcome is FixOutcome.REFUSED
     assert "has changed since it was read" in result.said
-    assert result.advice.endswith(f"pilotage why configmap/held -n {stage.namespace}")
+    assert result.command.endswith(f"pilotage why configmap/held -n {stage.namespace}")
     assert (await read(stage, CONFIG_MAPS, made)).meta.finalizers == (FINALIZER,)
 
 
@@ -183,7 +183,7 @@ async def test_a_delete_that_was_refused_is_sent_again(stage: Stage):
         refused = await fix(stage.client, world, explanation, "replay-delete")
         assert refused.outcome is FixOutcome.REFUSED
         assert "not today" in refused.said
-        assert refused.advice.endswith(f"pilotage why configmap/settings -n {stage.namespace}")
+        assert refused.command.endswith(f"pilotage why configmap/settings -n {stage.namespace}")
         assert not await is_gone(stage, CONFIG_MAPS, made)
     done = await fix(stage.client, world, explanation, "replay-delete")
     assert done.outcome is FixOutcome.GONE

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,7 +84,7 @@ def test_a_dead_controller_blocks_what_waits_for_it():
     hazard = the(predicted(world_of([service_of_kserve(), operator(0)]), CHAT), HazardCode.KEEPER_DEAD)
     assert hazard.blocks
     assert "inferenceservice/chat -n shop will hang on finalizer inferenceservice.finalizers" in hazard.text
-    assert "kubectl describe deployment/kserve-controller-manager -n kserve" in hazard.advice
+    assert "kubectl describe deployment/kserve-controller-manager -n kserve" in hazard.command
 
 
 def test_a_controller_that_runs_is_no_hazard():
@@ -131,6 +132,17 @@ def test_a_finalizer_that_nobody_was_seen_to_keep_is_worth_a_word():
     assert codes(hazards) == {"keeper-unknown": False}
 
 
+@pytest.mark.parametrize("gone", [{}, {"deletionTimestamp": OLD}])
+def test_a_finalizer_that_nothing_in_the_cluster_removes_blocks(gone: dict[str, str]):
+    kept = made("v1", "ConfigMap", "a", {"finalizers": ["acme.io/x"], **gone})
+    hazards = predicted(world_of([kept, operator(1)]), "configmap/a")
+    assert codes(hazards) == {"keeper-missing": True}
+    assert hazards[0].text == (
+        "configmap/a -n shop will hang on finalizer acme.io/x: nothing was found that removes it"
+    )
+    assert hazards[0].command == "pilotage why configmap/a -n shop"
+
+
 def test_a_load_balancer_without_a_cloud_controller():
     balancer = made("v1", "Service", "web", {"finalizers": ["service.kubernetes.io/load-balancer-cleanup"]})
     assert codes(predicted(world_of([balancer]), "service/web")) == {"load-balancer-unkept": False}
@@ -163,7 +175,7 @@ def test_a_permission_that_is_missing_blocks_and_an_answer_that_is_missing_does_
     delete = MayI("delete", "", "configmaps", "shop")
     _, hazards = ask_about({EVERYTHING: no, delete: no} | rest)
     assert codes(hazards) == {"may-not-delete": True}
-    assert "kubectl auth can-i delete configmaps -n shop" in hazards[0].advice
+    assert "kubectl auth can-i delete configmaps -n shop" in hazards[0].command
     failed = Answer(allowed=False, error_class=ErrorClass.UNAVAILABLE, message="no answer")
     assert ask_about({EVERYTHING: no, delete: failed} | rest)[1] == []
 
@@ -489,8 +501,9 @@ def test_a_circle_is_told():
 
 
 def test_what_blocks_comes_first_and_nothing_in_the_way_is_nothing_said():
-    world = world_of([service_of_kserve(), operator(0), made("v1", "ConfigMap", "a", {"finalizers": ["acme.io/x"]})])
-    assert [each.blocks for each in predicted(world, "configmap/a", CHAT)] == [True, False]
+    balancer = made("v1", "Service", "web", {"finalizers": ["service.kubernetes.io/load-balancer-cleanup"]})
+    world = world_of([service_of_kserve(), operator(0), balancer])
+    assert [each.blocks for each in predicted(world, "service/web", CHAT)] == [True, False]
     assert predicted(world_of([made("v1", "ConfigMap", "a")]), "configmap/a") == []
 
 

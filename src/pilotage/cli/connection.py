@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
@@ -13,6 +14,11 @@ if TYPE_CHECKING:
     from pilotage.kube.config import ClusterConfig
     from pilotage.teardown.session import Session
     from pilotage.up.layout import Layout
+
+_CONTEXT_OPTIONS = {"pilotage": "--context", "kubectl": "--context", "flux": "--context", "helm": "--kube-context"}
+"""The option of a program that names the context; each of them has --kubeconfig, too."""
+_JOINED = re.compile(r"( && | \| )(?=(?:[^']*'[^']*')*[^']*$)")
+"""Operators between the commands of a line, outside of quotes."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,6 +47,19 @@ class ClusterChoice(NamedTuple):
             memory = DiscoveryMemory.of(config)
         async with Client.connect(config, name=name) as client:
             yield Session(client, Discovery(client, memory), config.server)
+
+    def complete(self, command: str) -> str:
+        """A suggested command with the options that named the cluster here, so that it acts there when it is pasted."""
+        return "".join(self._completed(part) for part in _JOINED.split(command))
+
+    def _completed(self, command: str) -> str:
+        """One command of a line: a program that takes no such options is left as it is."""
+        from shlex import quote
+
+        program, _, rest = command.partition(" ")
+        context = _CONTEXT_OPTIONS.get(program) if not rest.startswith("install ") else None
+        given = {"--kubeconfig": self.kubeconfig, context: self.context} if context else {}
+        return command + "".join(f" {option} {quote(value)}" for option, value in given.items() if value)
 
     def _config(self) -> ClusterConfig:
         """The configuration that is set up as for kubectl; that of a running `pilotage up` where there is none."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pilotage.kube import ApiError
 
 UNAUTHORIZED = 401
+_INSTALL = "pilotage install --print | kubectl apply --server-side -f -"
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -63,7 +64,9 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
         except (click.ClickException, click.Abort):
             raise
         except Exception as error:
-            said = _in_words(error, _hint(error, kwargs))
+            cluster = kwargs.get("cluster")
+            chosen = cluster if isinstance(cluster, ClusterChoice) else ClusterChoice(None, None)
+            said = _in_words(error, _hint(error, kwargs), chosen.complete)
             if said is None:
                 raise
             raise said from error
@@ -71,8 +74,11 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
-def _in_words(error: Exception, hint: str) -> click.ClickException | None:
-    """The error for people, with a hint where there is one; None for one that nobody expects."""
+def _in_words(error: Exception, hint: str, complete: Callable[[str], str]) -> click.ClickException | None:
+    """The error for people, with a hint where there is one; None for one that nobody expects.
+
+    `complete` completes a suggested command.
+    """
     from pilotage.api.base import OtherVersion  # not before: most commands end well
     from pilotage.api.names import GROUP
     from pilotage.cli.output.advice import with_advice
@@ -87,11 +93,13 @@ def _in_words(error: Exception, hint: str) -> click.ClickException | None:
         case ConfigError():
             return BadConfig(f"{error}{hint}")
         case ChangeConflict():
-            return NotChanged(str(error))
+            return NotChanged(f"{error.text} {complete(error.command)}".rstrip())
         case RequestRefused():
             words = with_advice(str(error), error.problem)
             return click.UsageError(words) if isinstance(error, RequestError) else BadTarget(words)
-        case DumpError() | TargetError():
+        case TargetError():
+            return BadTarget(f"{error.text} {complete(error.command)}".rstrip())
+        case DumpError():
             return BadTarget(str(error))
         case ReceiptError():
             return BadTarget(f"{error}. Give a file that `pilotage delete` has written.")
@@ -100,7 +108,7 @@ def _in_words(error: Exception, hint: str) -> click.ClickException | None:
         case KindNotServed() if GROUP in error.request:
             return NoAnswer(
                 "Pilotage is not installed in this cluster: it has no ServingEndpoints. "
-                f"Install it with: pilotage install --print | kubectl apply --server-side -f -{hint and '.'}{hint}"
+                f"Install it with: {complete(_INSTALL)}{hint and '.'}{hint}"
             )
         case ApiError():
             return NoAnswer(_with_advice(error) + hint)

@@ -34,7 +34,12 @@ CHANGE_PAUSE_SECONDS = 0.2
 
 
 class ChangeConflict(Exception):
-    """Somebody else changed the endpoint at the same time, so nothing was written."""
+    """Somebody else changed the endpoint at the same time, so nothing was written. `command` shows how it is now."""
+
+    def __init__(self, text: str, command: str = "") -> None:
+        super().__init__(f"{text} {command}".rstrip())
+        self.text = text
+        self.command = command
 
 
 class Manifests(NamedTuple):
@@ -105,15 +110,15 @@ async def create(client: Client, wanted: Manifests, *, dry_run: bool) -> list[Ob
                 await _check_model(client, body, wanted)
             made.append(await _checking(what, client.create(ENDPOINTS, body, dry_run=dry_run)))
         except AlreadyExists as error:
-            raise TargetError(f"{what} exists already. Change it with: pilotage redeploy") from error
+            raise TargetError(f"{what} exists already. Change it with:", "pilotage redeploy") from error
         except Terminating as error:
             raise TargetError(
-                f"{what} cannot be created, because it or its namespace is being deleted. Wait until that is gone: "
-                f"pilotage wait {quote('servingendpoint/' + body['metadata']['name'])} -n {quote(place)}"
+                f"{what} cannot be created, because it or its namespace is being deleted. Wait until that is gone:",
+                f"pilotage wait {quote('servingendpoint/' + body['metadata']['name'])} -n {quote(place)}",
             ) from error
         except Absent as error:
             raise TargetError(
-                f"There is no namespace {place}. Create it with: kubectl create namespace {quote(place)}"
+                f"There is no namespace {place}. Create it with:", f"kubectl create namespace {quote(place)}"
             ) from error
     return made
 
@@ -172,7 +177,8 @@ async def change(client: Client, key: ObjectKey, alter: Callable[[Object], Json]
         if clash := theirs & _changed(before.get("spec", default={}), wanted["spec"]):
             raise ChangeConflict(
                 f"{before.ref} was changed by another client at the same time ({', '.join(sorted(clash))}), so it was "
-                f"left as they want it. See: pilotage status {quote(key.name)} -n {quote(key.namespace)}"
+                "left as they want it. See:",
+                f"pilotage status {quote(key.name)} -n {quote(key.namespace)}",
             )
         try:
             checked = await _checking(str(before.ref), client.replace(ENDPOINTS, wanted, dry_run=True))

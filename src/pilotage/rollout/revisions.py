@@ -35,13 +35,14 @@ def revision_to_restore(endpoint: StoredEndpoint, number: int | None) -> PastRev
     if number is not None:
         found = next((each for each in history if each.number == number), None)
         known = ", ".join(str(each.number) for each in reversed(history)) or "none"
-        problem = f"{name} has no revision {number} on record. There is: {known}."
+        problem, command = f"{name} has no revision {number} on record. There is: {known}.", ""
     else:
         served = (each for each in history if each.state in ("Current", "Previous"))
         found = next((each for each in served if not _is_so(endpoint.spec, each.spec)), None)
-        problem = f"{name} has no earlier revision to go back to. See: pilotage history {quote(name)}"
+        problem = f"{name} has no earlier revision to go back to. See:"
+        command = f"pilotage history {quote(name)} -n {quote(endpoint.metadata.namespace)}"
     if found is None:
-        raise TargetError(problem)
+        raise TargetError(problem, command)
     return found
 
 

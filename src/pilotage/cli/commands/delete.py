@@ -90,7 +90,7 @@ async def delete(
         request.check()
     elif request != TeardownRequest(timeout=timeout):
         raise click.UsageError("--resume stands alone: its receipt says what is meant and what stays.")
-    return await _delete(cluster, request, _Options(dry_run, yes, receipt_file or resume, resume, output == "json"))
+    return await _delete(request, _Options(dry_run, yes, receipt_file or resume, resume, output == "json", cluster))
 
 
 class _Options(NamedTuple):
@@ -99,24 +99,28 @@ class _Options(NamedTuple):
     receipt: Path | None
     resume: Path | None
     json: bool
+    cluster: ClusterChoice
 
 
-async def _delete(cluster: ClusterChoice, request: TeardownRequest, options: _Options) -> int:
+async def _delete(request: TeardownRequest, options: _Options) -> int:
     from pilotage.cli.output.advice import with_advice
     from pilotage.teardown.session.endpoints import plan_endpoints
     from pilotage.teardown.session.preparation import plan
     from pilotage.teardown.session.resumption import resume
 
+    def notify(said: str, command: str = "") -> None:
+        note(f"{with_advice(said)} {options.cluster.complete(command)}".rstrip())
+
     endpoints = request.names_endpoints
     remembering = options.resume is None and not endpoints and request.repeatable
-    async with cluster.session(remembering=remembering) as session:
+    async with options.cluster.session(remembering=remembering) as session:
         resumed = None
         if options.resume is not None:
             resumed = await resume(session, options.resume, request.timeout)
             prepared = resumed.prepared
         else:
             if endpoints:
-                way = await plan_endpoints(session, request, lambda said: note(with_advice(said)))
+                way = await plan_endpoints(session, request, notify)
                 if not isinstance(way, TeardownRequest):
                     prepared = way.prepared if way.has_leftovers else await plan(session, request)
                     code = _show(prepared, None, options)
@@ -134,10 +138,9 @@ async def _execute(session: Session, prepared: Prepared, options: _Options) -> i
     """Run a teardown to its end, and say how it ended. Returns the exit code."""
     import asyncio
     import gc
-    from shlex import quote
 
     from pilotage.cli.output.progress import renderer  # all of these were imported while the cluster was read
-    from pilotage.cli.output.teardown import TeardownProgress, print_result
+    from pilotage.cli.output.teardown import TeardownProgress, print_result, resume_command
     from pilotage.cli.signals import INTERRUPTED, stopping
     from pilotage.runtime.lazy_logger import silenced
     from pilotage.teardown.session.execution import Execution
@@ -151,10 +154,11 @@ async def _execute(session: Session, prepared: Prepared, options: _Options) -> i
         try:
             result = await execution.run(progress)
         except asyncio.CancelledError:  # the second Ctrl-C
-            say(f"Stopped at once. Resume with: pilotage delete --resume {quote(str(execution.path))}", err=True)
+            resume = options.cluster.complete(resume_command(execution.path))
+            say(f"Stopped at once. Resume with: {resume}", err=True)
             return INTERRUPTED
         progress.close()
-        print_result(result, as_json=options.json)
+        print_result(result, options.cluster.complete, as_json=options.json)
     if result.receipt.result == "complete":
         return 1 if result.unsaved else 0
     return INTERRUPTED if result.stopped else 1
@@ -180,11 +184,11 @@ async def _follow(operated: OperatorTeardown, options: _Options) -> int:
                 progress = TeardownProgress(each.observed, renderer(sys.stdout, as_json=options.json, hint=hint))
                 result = await each.follow(progress, receipt=options.receipt)
                 progress.close()
-                codes.append(print_endpoint_result(result, as_json=options.json))
+                codes.append(print_endpoint_result(result, options.cluster.complete, as_json=options.json))
     except Interrupted:
         names = " ".join(quote(f"servingendpoint/{each.endpoint.meta.name}") for each in operated.teardowns)
         namespace = quote(operated.teardowns[0].endpoint.meta.namespace)
-        again = f"pilotage delete {names} -n {namespace}"
+        again = options.cluster.complete(f"pilotage delete {names} -n {namespace}")
         say(f"Stopped waiting; the operator continues. Follow it with: {again}", err=True)
         return INTERRUPTED
     return max(codes)
@@ -200,10 +204,10 @@ def _show(prepared: Prepared, resumed: Resumed | None, options: _Options) -> int
     if options.json:
         import json
 
-        click.echo(json.dumps({"event": "plan"} | _plan_to_json(prepared, resumed)))
+        click.echo(json.dumps({"event": "plan"} | _plan_to_json(prepared, resumed, options)))
     else:
         brief = options.yes and bool(prepared.ledger.going)
-        say(*_plan_lines(prepared, resumed, brief=brief), err=asks)
+        say(*_plan_lines(prepared, resumed, options, brief=brief), err=asks)
     if not prepared.ledger.going:
         return 0
     if options.dry_run:
@@ -214,18 +218,18 @@ def _show(prepared: Prepared, resumed: Resumed | None, options: _Options) -> int
     return None
 
 
-def _plan_to_json(prepared: Prepared, resumed: Resumed | None) -> dict[str, Any]:
-    return plan_to_json(prepared) | (resumed_to_json(resumed) if resumed is not None else {})
+def _plan_to_json(prepared: Prepared, resumed: Resumed | None, options: _Options) -> dict[str, Any]:
+    return plan_to_json(prepared, options.cluster.complete) | (resumed_to_json(resumed) if resumed is not None else {})
 
 
-def _plan_lines(prepared: Prepared, resumed: Resumed | None, *, brief: bool) -> list[str]:
+def _plan_lines(prepared: Prepared, resumed: Resumed | None, options: _Options, *, brief: bool) -> list[str]:
     """The plan; `brief`: as much of it as somebody wants to see who has said yes already."""
     lines = []
     if resumed is not None:
         lines = resumed_lines(resumed)
         prepared = resumed.left
     if not brief:
-        return lines + plan_lines(prepared)
+        return lines + plan_lines(prepared, options.cluster.complete)
     if resumed is not None:  # what goes was chosen by a file, and not by what was typed
         lines += rows(prepared.ledger.going)
     lines += (f"{name} is not there" for name in prepared.absent)

@@ -80,4 +80,4 @@ async def deploy(
             return 0
         made = await create(client, wanted, dry_run=False)
         say(*(f"{obj.ref} created" for obj in made), err=patience.json)
-        return max([await follow_rollout(session, EndpointChange(None, obj), patience) for obj in made])
+        return max([await follow_rollout(session, EndpointChange(None, obj), patience, cluster) for obj in made])

@@ -79,10 +79,11 @@ async def leaks(
         async with cluster.session() as session:
             found = await _live(session, "" if all_namespaces else namespace or session.client.namespace, receipt)
     unread = found.unread | found.undumped
+    told = [leak.to_json(cluster.complete) for leak in found.leaks]
     if output == "json":
-        click.echo(json.dumps({"leaks": [leak.to_json() for leak in found.leaks], "unread": unread}, indent=2))
+        click.echo(json.dumps({"leaks": told, "unread": unread}, indent=2))
     else:
-        say(*_lines(found))
+        say(*_lines(found, cluster))
     return 1 if found.leaks else 3 if unread else 0
 
 
@@ -146,14 +147,14 @@ def _of_receipt(world: World, receipt: Receipt) -> _Found:
 _COLOURS = {"high": "red", "medium": "yellow", "low": "cyan"}
 
 
-def _lines(found: _Found) -> list[str]:
+def _lines(found: _Found, cluster: ClusterChoice) -> list[str]:
     lines: list[str] = []
     for leak in found.leaks:
         severity = str(leak.severity)
         lines += [
             f"{paint(severity, fg=_COLOURS[severity])}  {paint(str(leak.subject), bold=True)}  {leak.text}",
             f"      costs: {leak.costs}",
-            f"      remove: {leak.command}",
+            f"      remove: {cluster.complete(leak.command)}",
             f"              {leak.effect}",
         ]
     unclear = [*([_unread(found)] if found.unread else []), *([_undumped(found)] if found.undumped else [])]

@@ -73,16 +73,17 @@ async def logs(
     async with cluster.session() as session:
         client = session.client
         endpoint = await get(client, ENDPOINTS, ObjectKey(namespace or client.namespace, name))
+        look = cluster.complete(f"pilotage status {quote(name)} -n {quote(endpoint.meta.namespace)}")
         number = asked.revision if asked.revision is not None else serving_revision(StoredEndpoint.of(endpoint))
         if number is None:
-            raise BadTarget(f"{endpoint.ref} has no revision yet. Look with: pilotage status {quote(name)}")
+            raise BadTarget(f"{endpoint.ref} has no revision yet. Look with: {look}")
         labels = f"{LABEL_ENDPOINT_UID}={endpoint.meta.uid},{LABEL_REVISION}={number}"
         pods = (await client.list(PODS, endpoint.meta.namespace, labels=labels)).items
         if not pods:
             processes = (await client.list(PROCESSES, endpoint.meta.namespace, labels=labels)).items
             if processes:
                 return await _of_hosts(processes, asked)
-            say(f"There are no pods of {name}-{number}. Look with: pilotage status {quote(name)}", err=True)
+            say(f"There are no pods of {name}-{number}. Look with: {look}", err=True)
             return 1
         pods.sort(key=lambda pod: pod.meta.name)
         printed = await asyncio.gather(*(_print(client, pod, asked, prefix=len(pods) > 1) for pod in pods))

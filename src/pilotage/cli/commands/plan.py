@@ -40,9 +40,9 @@ async def plan(request: TeardownRequest, cluster: ClusterChoice, output: str) ->
     if output == "json":
         import json
 
-        click.echo(json.dumps(plan_to_json(prepared), indent=2))
+        click.echo(json.dumps(plan_to_json(prepared, cluster.complete), indent=2))
     elif not unclear:
-        say(*plan_lines(prepared))
+        say(*plan_lines(prepared, cluster.complete))
     if unclear:
         raise NoAnswer(f"Nothing was found, but {unread_sentence(prepared.ledger)}")
     return exit_code(prepared)

@@ -46,11 +46,11 @@ async def verify(file: Path, cluster: ClusterChoice, output: str) -> int:
     if output == "json":
         click.echo(json.dumps(verification.to_json(), indent=2))
     else:
-        say(*_lines(file, loaded, verification))
+        say(*_lines(file, loaded, verification, cluster))
     return EXIT_CODES[verification.verdict]
 
 
-def _lines(file: Path, loaded: Receipt, found: Verification) -> list[str]:
+def _lines(file: Path, loaded: Receipt, found: Verification, cluster: ClusterChoice) -> list[str]:
     going = len(loaded.ledger.going)
     counts = f"{len(found.gone)} of {going} gone by uid, {len(found.kept)} of {len(loaded.ledger.kept)} kept"
     colour = {"holds": "green", "does not hold": "red", "unknown": "yellow"}[found.verdict]
@@ -61,7 +61,8 @@ def _lines(file: Path, loaded: Receipt, found: Verification) -> list[str]:
     }[found.verdict]
     lines = [f"{paint(verdict, fg=colour, bold=True)}: {counts}."]
     if found.incomplete:
-        lines.append(f"It is incomplete: {found.incomplete}. Resume with: pilotage delete --resume {quote(str(file))}")
+        resume = cluster.complete(f"pilotage delete --resume {quote(str(file))}")
+        lines.append(f"It is incomplete: {found.incomplete}. Resume with: {resume}")
     if found.elsewhere:
         lines.append(f"Is this the right cluster? It says that {found.elsewhere}. Choose with --context.")
     lines += _listed("There again, or still", found.back)

@@ -56,10 +56,10 @@ async def redeploy(
         client = session.client
         if name:
             key = ObjectKey(namespace or client.namespace, name)
-            return await carry_out(session, key, lambda old: changed(old, arguments), patience)
+            return await carry_out(session, key, lambda old: changed(old, arguments), patience, cluster)
         wanted = sorted_manifests(manifests(files), namespace, client.namespace)
         if wanted.models or len(wanted.endpoints) != 1:
             raise BadTarget("One endpoint is redeployed at a time: give a file with one ServingEndpoint and no more.")
         body = wanted.endpoints[0]
         key = ObjectKey(body["metadata"]["namespace"], body["metadata"]["name"])
-        return await carry_out(session, key, lambda old: as_written(old, body), patience)
+        return await carry_out(session, key, lambda old: as_written(old, body), patience, cluster)

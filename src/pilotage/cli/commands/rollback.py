@@ -35,4 +35,4 @@ async def rollback(name: str, number: int | None, namespace: str, patience: Pati
     """
     async with cluster.session() as session:
         key = ObjectKey(namespace or session.client.namespace, name)
-        return await carry_out(session, key, lambda old: rolled_back(old, number), patience)
+        return await carry_out(session, key, lambda old: rolled_back(old, number), patience, cluster)

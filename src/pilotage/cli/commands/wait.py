@@ -66,7 +66,7 @@ async def wait(words: tuple[str, ...], namespace: str, timeout: float, cluster: 
             async with asyncio.timeout(timeout):
                 await wait_gone(session.client, list(pending.values()), on_gone)
         except TimeoutError:
-            return await _give_up(session, list(pending.values()), timeout)
+            return await _give_up(session, list(pending.values()), timeout, cluster)
         finally:
             teller.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -103,13 +103,13 @@ async def _explain(session: Session, items: list[Item]) -> list[Explanation]:
     return await until_resolved(session.client, world, think)
 
 
-async def _give_up(session: Session, left: list[Item], timeout: float) -> int:
+async def _give_up(session: Session, left: list[Item], timeout: float, cluster: ClusterChoice) -> int:
     """The time is over: say what is left and why."""
     say(f"After {timeout:g} s, {len(left)} {'is' if len(left) == 1 else 'are'} still there:")
     shown = left[:5]
     try:
         for explanation in await _explain(session, shown):
-            say("", *render(explanation))
+            say("", *render(explanation, cluster.complete))
     except ApiError as error:
         say(f"{', '.join(map(str, shown))}: why could not be read: {error}")
     for item in left[len(shown) :]:

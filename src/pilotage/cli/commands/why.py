@@ -78,18 +78,18 @@ async def why(
         if files:
             raise BadTarget("A dump cannot be changed. Use --fix without --dump, on the cluster itself.")
         async with cluster.session(remembering=True) as session:
-            result = await _fix(session, words, namespace, code, finalizer, yes=yes)
-        return _tell(result, as_json=output == "json") if result else 1
+            result = await _fix(session, words, namespace, code, finalizer, cluster, yes=yes)
+        return _tell(result, cluster, as_json=output == "json") if result else 1
     explanations = _from_dump(files, words, namespace) if files else await _live(cluster, words, namespace)
     from pilotage.teardown.diagnosis.why.render import exit_code, to_json
 
     if output == "json":
         import json
 
-        told = [to_json(each) for each in explanations]
+        told = [to_json(each, cluster.complete) for each in explanations]
         click.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2))
     else:
-        say(*(line for i, each in enumerate(explanations) for line in (*([""] if i else []), *_lines(each))))
+        say(*(line for i, each in enumerate(explanations) for line in (*([""] if i else []), *_lines(each, cluster))))
     codes = {exit_code(each) for each in explanations}
     return 1 if 1 in codes else max(codes)
 
@@ -118,10 +118,10 @@ async def _live(cluster: ClusterChoice, words: tuple[str, ...], namespace: str) 
         return await until_resolved(session.client, seen.world, think)
 
 
-def _lines(explanation: Explanation) -> list[str]:
+def _lines(explanation: Explanation, cluster: ClusterChoice) -> list[str]:
     from pilotage.teardown.diagnosis.why.render import ROOT_MARK, render
 
-    first, *rest = render(explanation)
+    first, *rest = render(explanation, cluster.complete)
     lines = [paint(first, bold=True)]
     for line in rest:
         if ROOT_MARK in line:
@@ -133,7 +133,14 @@ def _lines(explanation: Explanation) -> list[str]:
 
 
 async def _fix(
-    session: Session, words: tuple[str, ...], namespace: str, code: str, finalizer: str, *, yes: bool
+    session: Session,
+    words: tuple[str, ...],
+    namespace: str,
+    code: str,
+    finalizer: str,
+    cluster: ClusterChoice,
+    *,
+    yes: bool,
 ) -> FixResult | None:
     """Do one remedy, after asking; None if the answer was no."""
     from pilotage.catalogue.reading import FOR_FINALIZERS
@@ -153,7 +160,7 @@ async def _fix(
         if _agreed(proposal, yes):
             return await fix(session.client, seen.world, explanation, code, finalizer=finalizer)
     except FixRefused as error:
-        raise BadTarget(str(error)) from error
+        raise BadTarget(f"{error.problem} {error.advice} {cluster.complete(error.command)}".rstrip()) from error
     say("Nothing was done.", err=True)
     return None
 
@@ -168,8 +175,9 @@ def _agreed(proposal: Proposal, yes: bool) -> bool:
     return click.confirm("Continue?", default=False, err=True)
 
 
-def _tell(result: FixResult, *, as_json: bool) -> int:
+def _tell(result: FixResult, cluster: ClusterChoice, *, as_json: bool) -> int:
     """Print what was done; returns the exit code."""
+    advice = f"{result.advice} {cluster.complete(result.command)}".strip()
     if as_json:
         import json
 
@@ -179,11 +187,11 @@ def _tell(result: FixResult, *, as_json: bool) -> int:
             "uid": result.proposal.subject.uid,
             "outcome": str(result.outcome),
             "text": result.said,
-            "advice": result.advice,
+            "advice": advice,
             "changes": list(result.changes),
         }
         click.echo(json.dumps(told, indent=2))
     else:
         changes = (f"  {change}" for change in result.changes if change not in result.said)
-        say(result.said, *changes, *filter(None, [result.advice]))
+        say(result.said, *changes, *filter(None, [advice]))
     return FIX_EXIT_CODES[result.outcome]

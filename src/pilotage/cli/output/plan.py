@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pilotage.teardown.planning.ledger import Entry, Ledger
     from pilotage.teardown.session.preparation import Prepared
@@ -29,8 +29,8 @@ def unread_sentence(ledger: Ledger) -> str:
     )
 
 
-def plan_lines(prepared: Prepared) -> list[str]:
-    """The plan, as a person reads it."""
+def plan_lines(prepared: Prepared, complete: Callable[[str], str]) -> list[str]:
+    """The plan, as a person reads it. `complete` completes suggested commands."""
     from pilotage.catalogue.phase import Phase
 
     ledger = prepared.ledger
@@ -58,7 +58,8 @@ def plan_lines(prepared: Prepared) -> list[str]:
         lines += ["", "Predicted"]
         for hazard in sorted(prepared.hazards, key=lambda hazard: not hazard.blocks):
             lines.append(f"  {'BLOCKS' if hazard.blocks else 'note'}  {hazard.text}")
-            lines += (f"          {line}" for line in (*hazard.evidence, hazard.advice) if line)
+            advice = f"{hazard.advice} {complete(hazard.command)}".rstrip()
+            lines += (f"          {line}" for line in (*hazard.evidence, advice) if line)
     return lines
 
 
@@ -76,8 +77,8 @@ def headline(prepared: Prepared) -> str:
     return f"Plan: {count} in {steps} step{'s' if steps != 1 else ''}{kept}. Predicted blockers: {found}."
 
 
-def plan_to_json(prepared: Prepared) -> dict[str, Any]:
-    """The plan, as scripts want it."""
+def plan_to_json(prepared: Prepared, complete: Callable[[str], str]) -> dict[str, Any]:
+    """The plan, as scripts want it. `complete` completes suggested commands."""
 
     ledger = prepared.ledger
     return {
@@ -97,7 +98,7 @@ def plan_to_json(prepared: Prepared) -> dict[str, Any]:
         "cycles": [list(circle) for circle in ledger.cycles],
         "remarks": list(ledger.remarks),
         "unread": list(ledger.unread),
-        "hazards": [hazard.to_json() for hazard in prepared.hazards],
+        "hazards": [hazard.to_json(complete) for hazard in prepared.hazards],
     }
 
 

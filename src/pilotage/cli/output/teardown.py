@@ -15,13 +15,14 @@ from pilotage.teardown.planning.ledger import Disposition, Entry
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from pilotage.kube import Object
     from pilotage.teardown.engine.decision import Decision, Wait
     from pilotage.teardown.engine.progress import Step
     from pilotage.teardown.engine.receipt import Receipt
-    from pilotage.teardown.session.execution import ObservedTeardown, TeardownResult
+    from pilotage.teardown.session.execution import Advice, ObservedTeardown, TeardownResult
     from pilotage.teardown.session.operator_teardown import EndpointResult
 
 ROWS_MAX = 12
@@ -123,8 +124,13 @@ class _View:
         return sorted(there - left)
 
 
-def print_result(result: TeardownResult, *, as_json: bool) -> None:
-    """The end: what is gone, what is left and why, and how to go on."""
+def resume_command(path: Path) -> str:
+    """Command that goes on with the teardown of a receipt."""
+    return f"pilotage delete --resume {quote(str(path))}"
+
+
+def print_result(result: TeardownResult, complete: Callable[[str], str], *, as_json: bool) -> None:
+    """The end: what is gone, what is left and why, and how to go on. `complete` completes suggested commands."""
     receipt = result.receipt
     if as_json:
         print_event(
@@ -136,7 +142,7 @@ def print_result(result: TeardownResult, *, as_json: bool) -> None:
                 "kept": receipt.count("kept"),
                 "blockers": [wait_to_json(wait) for wait in result.blockers],
                 "notes": list(receipt.notes),
-                "advice": list(result.advice),
+                "advice": [_advised(each, complete) for each in result.advice],
                 "receipt": str(result.path),
             },
         )
@@ -144,13 +150,16 @@ def print_result(result: TeardownResult, *, as_json: bool) -> None:
         version = result.resource_version
         say(*receipt_lines(receipt, str(result.path), f", read at resourceVersion {version}" if version else ""))
     else:
-        say(*_left_lines(result), err=True)
+        say(*_left_lines(result, complete), err=True)
     if result.unsaved:
         say(f"Error: {result.unsaved}. The result above is true; the file is as it was at the start.", err=True)
 
 
-def print_endpoint_result(result: EndpointResult, *, as_json: bool) -> int:
-    """The end of the teardown of an endpoint by the operator. Returns the exit code."""
+def print_endpoint_result(result: EndpointResult, complete: Callable[[str], str], *, as_json: bool) -> int:
+    """The end of the teardown of an endpoint by the operator. Returns the exit code.
+
+    `complete` completes suggested commands.
+    """
     from pilotage.teardown.session.operator_teardown import EndpointEnd
 
     if result.unsaved:
@@ -163,9 +172,9 @@ def print_endpoint_result(result: EndpointResult, *, as_json: bool) -> int:
     elif result.receipt is not None:
         say(*receipt_lines(result.receipt, str(result.path)))
     else:
-        say(*_endpoint_left_lines(result), err=True)
-    complete = result.receipt is not None and result.receipt.result == "complete"
-    return 0 if complete or result.end is EndpointEnd.NOTHING_MADE else 1
+        say(*_endpoint_left_lines(result, complete), err=True)
+    proven = result.receipt is not None and result.receipt.result == "complete"
+    return 0 if proven or result.end is EndpointEnd.NOTHING_MADE else 1
 
 
 def _endpoint_event(result: EndpointResult) -> dict[str, Any]:
@@ -181,7 +190,7 @@ def _endpoint_event(result: EndpointResult) -> dict[str, Any]:
     return {"result": receipt.result, **counts, "notes": list(receipt.notes), "receipt": str(result.path)}
 
 
-def _endpoint_left_lines(result: EndpointResult) -> list[str]:
+def _endpoint_left_lines(result: EndpointResult, complete: Callable[[str], str]) -> list[str]:
     from pilotage.teardown.session.operator_teardown import EndpointEnd
 
     obj = result.endpoint
@@ -189,18 +198,18 @@ def _endpoint_left_lines(result: EndpointResult) -> list[str]:
     if result.end is EndpointEnd.NO_RECORD:
         return [
             f"{obj.ref} is gone, but there is no record of what was made for it. Look for what is left with:",
-            f"  pilotage leaks -n {quote(obj.meta.namespace)}",
+            f"  {complete(f'pilotage leaks -n {quote(obj.meta.namespace)}')}",
         ]
     if result.end is EndpointEnd.ITSELF_LEFT:
         return [
             f"Not finished: the parts of {obj.ref} are proven gone, but it is itself still there. Ask why with:",
-            f"  pilotage why {name}",
+            f"  {complete(f'pilotage why {name}')}",
         ]
     now = utc_now()
     lines = [f"Not finished: {result.left} of {result.total} {_are(result.left)} not known to be gone."]
     lines += (f"  {describe(wait, now)}" for wait in result.blockers[:BLOCKERS_MAX])
     lines += [] if result.record else ["  The operator has not begun."]
-    return [*lines, f"The operator continues. Follow it with: pilotage delete {name}"]
+    return [*lines, f"The operator continues. Follow it with: {complete(f'pilotage delete {name}')}"]
 
 
 def _named(obj: Object) -> str:
@@ -217,7 +226,7 @@ def receipt_lines(receipt: Receipt, path: str, read_at: str = "") -> list[str]:
     return [*lines, f"Receipt: {path} ({gone} gone, {kept} kept)"]
 
 
-def _left_lines(result: TeardownResult) -> list[str]:
+def _left_lines(result: TeardownResult, complete: Callable[[str], str]) -> list[str]:
     going, now = len(result.receipt.ledger.going), utc_now()
     lines = [f"{'Stopped.' if result.stopped else 'Not finished.'} {result.gone} of {going} {_are(result.gone)} gone."]
     if result.held:
@@ -229,8 +238,12 @@ def _left_lines(result: TeardownResult) -> list[str]:
         )
     lines += (f"  {describe(wait, now)}" for wait in result.blockers[:BLOCKERS_MAX])
     lines += (f"  {note}" for note in result.receipt.notes)
-    lines += result.advice
-    return [*lines, f"Resume with: pilotage delete --resume {quote(str(result.path))}"]
+    lines += (_advised(each, complete) for each in result.advice)
+    return [*lines, f"Resume with: {complete(resume_command(result.path))}"]
+
+
+def _advised(advice: Advice, complete: Callable[[str], str]) -> str:
+    return f"{advice.text} {complete(advice.command)}"
 
 
 def wait_to_json(wait: Wait) -> dict[str, Any]:

@@ -25,12 +25,13 @@ CODES = (REPLAY_DELETE, REDRIVE_FOREGROUND, FORCE_DELETE_POD, STRIP_FINALIZER)
 
 
 class FixRefused(Exception):
-    """It was not even tried: what is wrong, and what to do instead."""
+    """It was not even tried: what is wrong, what to do instead, and the command that the advice ends in, if it does."""
 
-    def __init__(self, problem: str, advice: str) -> None:
-        super().__init__(f"{problem} {advice}")
+    def __init__(self, problem: str, advice: str, command: str = "") -> None:
+        super().__init__(f"{problem} {advice} {command}".rstrip())
         self.problem = problem
         self.advice = advice
+        self.command = command
 
 
 class Proposal(NamedTuple):
@@ -80,12 +81,13 @@ class FixOutcome(enum.StrEnum):
 
 
 class FixResult(NamedTuple):
-    """Result of a fix: a sentence, the next step (empty where there is none), and the changes."""
+    """Result of a fix: a sentence, the next step (empty where there is none) with its command, and the changes."""
 
     proposal: Proposal
     outcome: FixOutcome
     said: str
     advice: str = ""
+    command: str = ""
     changes: tuple[str, ...] = ()
 
 
@@ -98,7 +100,7 @@ def propose(world: World, explanation: Explanation, code: str, *, subject: str =
     Raises FixRefused.
     """
     if not world.live:
-        raise FixRefused("A dump cannot be changed.", "Ask without -f, of the cluster itself.")
+        raise FixRefused("A dump cannot be changed.", "Ask without a dump, of the cluster itself.")
     if code not in CODES:
         raise FixRefused(f"There is no fix {code!r}.", f"Those are: {', '.join(CODES)}.")
     offered = list(_offers(explanation, code))
@@ -152,17 +154,17 @@ def _by_finalizer(offered: list[tuple[Remedy, Item]], finalizer: str) -> list[tu
 def _checked(proposal: Proposal) -> Proposal:
     """Refuse what the observed state does not allow: the server would do some of these to an object that stays."""
     item, code = proposal.subject, proposal.remedy.code
-    again = f"Ask again: pilotage why {place(item)}"
+    again = "Ask again:", f"pilotage why {place(item)}"
     if code == REPLAY_DELETE and item.terminating:
-        raise FixRefused(f"{item} is being deleted already.", again)
+        raise FixRefused(f"{item} is being deleted already.", *again)
     if code != REPLAY_DELETE and not item.terminating:
-        raise FixRefused(f"{item} is not being deleted.", f"Delete it first: pilotage delete {place(item)}")
+        raise FixRefused(f"{item} is not being deleted.", "Delete it first:", f"pilotage delete {place(item)}")
     if code == STRIP_FINALIZER and proposal.finalizer not in item.meta.finalizers:
-        raise FixRefused(f"{item} does not have the finalizer {proposal.finalizer}.", again)
+        raise FixRefused(f"{item} does not have the finalizer {proposal.finalizer}.", *again)
     if code == REDRIVE_FOREGROUND and FOREGROUND not in item.meta.finalizers:
-        raise FixRefused(f"{item} is not in a foreground deletion.", again)
+        raise FixRefused(f"{item} is not in a foreground deletion.", *again)
     if code == FORCE_DELETE_POD and item.group_kind != ("", "Pod"):
-        raise FixRefused(f"{item} is not a pod.", again)
+        raise FixRefused(f"{item} is not a pod.", *again)
     return proposal
 
 
@@ -205,7 +207,7 @@ async def _act(client: Client, proposal: Proposal) -> None:
 def _refused(proposal: Proposal, error: ApiError) -> FixResult:
     """One sentence on what happened, one on what to do, by the class of the error."""
     item = proposal.subject
-    again = f"Ask again: pilotage why {place(item)}"
+    again, command = "Ask again:", f"pilotage why {place(item)}"
     match error:
         case Foreign():
             said, advice = f"Another object has the name of {item} by now; it was not touched.", again
@@ -214,17 +216,17 @@ def _refused(proposal: Proposal, error: ApiError) -> FixResult:
             advice = f"Another client may be changing it. {again}"
         case _ if _by_admission(error):
             said = f"Admission refused it: {_words(error)}."
-            advice = f"See who it was, and what to do about that: pilotage why {place(item)}"
+            advice = "See who it was, and what to do about that:"
         case Forbidden():
             said = f"You may not do that: {_words(error)}."
-            advice = f"Ask an administrator for the verb {_verb(proposal)} on {item.resource}."
+            advice, command = f"Ask an administrator for the verb {_verb(proposal)} on {item.resource}.", ""
         case Throttled():
-            said, advice = f"The API server is too busy: {_words(error)}.", "Try again in a while."
+            said, advice, command = f"The API server is too busy: {_words(error)}.", "Try again in a while.", ""
         case Unavailable():
-            said, advice = f"The API server did not do it: {_words(error)}.", "Try again in a while."
+            said, advice, command = f"The API server did not do it: {_words(error)}.", "Try again in a while.", ""
         case _:
             said, advice = f"The API server refused it: {_words(error)}.", again
-    return FixResult(proposal, FixOutcome.REFUSED, said, advice)
+    return FixResult(proposal, FixOutcome.REFUSED, said, advice, command)
 
 
 def _words(error: ApiError) -> str:
@@ -247,23 +249,23 @@ def _verb(proposal: Proposal) -> str:
 async def _look_again(client: Client, proposal: Proposal, doubt: str) -> FixResult:
     """State after the write. `doubt`: why it is not known whether the write was applied."""
     item = proposal.subject
+    again = "Check again:", f"pilotage why {place(item)}"
     try:
         now = await client.get(item.resource, item.object.key, metadata_only=True)
     except Absent:
         return FixResult(proposal, FixOutcome.GONE, f"{item} is gone.", changes=(f"{item} is gone",))
     except ApiError as error:
         said = f"{doubt or 'It was sent.'} {item} could not be read afterwards: {_words(error)}."
-        return FixResult(proposal, FixOutcome.UNKNOWN, said, f"Check again: pilotage why {place(item)}")
+        return FixResult(proposal, FixOutcome.UNKNOWN, said, *again)
     if now.meta.uid != item.uid:
         said = f"{item} is gone. Another object has its name by now (uid {now.meta.uid}); it was not touched."
         return FixResult(proposal, FixOutcome.GONE, said, changes=(f"{item} is gone",))
     changes = _changes(item.object, now)
-    again = f"Check again: pilotage why {place(item)}"
     if not changes:
         said = f"{doubt} Nothing has changed." if doubt else f"{item} is as it was."
-        return FixResult(proposal, FixOutcome.REFUSED if doubt else FixOutcome.UNKNOWN, said.strip(), again)
+        return FixResult(proposal, FixOutcome.REFUSED if doubt else FixOutcome.UNKNOWN, said.strip(), *again)
     left = f"it waits for {', '.join(now.meta.finalizers)}" if now.meta.finalizers else "it is about to go"
-    return FixResult(proposal, FixOutcome.GOING, f"It was done. {item} is still there: {left}.", again, changes)
+    return FixResult(proposal, FixOutcome.GOING, f"It was done. {item} is still there: {left}.", *again, changes)
 
 
 def _changes(before: Object, now: Object) -> tuple[str, ...]:

@@ -18,7 +18,15 @@ NEAR_MAX = 3
 
 
 class TargetError(ValueError):
-    """Arguments that name nothing. The message says what was wrong, and what would be right."""
+    """Arguments that name nothing. The message says what was wrong, and what would be right.
+
+    `command`: the next command, if there is one; the message ends in it. `text` is the message without it.
+    """
+
+    def __init__(self, text: str, command: str = "") -> None:
+        super().__init__(f"{text} {command}".rstrip())
+        self.text = text
+        self.command = command
 
 
 class Words(NamedTuple):

@@ -1,6 +1,7 @@
 """A request for endpoints: their operator takes them down where one runs, or may run; else this process does."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from typing import Protocol
 
 from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import (
@@ -26,8 +27,15 @@ from pilotage.teardown.snapshot.fields import text
 from pilotage.teardown.snapshot.world import Name
 
 
+class Notify(Protocol):
+    """A front end that tells the person who asked."""
+
+    def __call__(self, said: str, command: str = "", /) -> None:
+        """A sentence, or a RequestProblem; and the command that the sentence ends in, if it does."""
+
+
 async def plan_endpoints(
-    session: Session, request: TeardownRequest, notify: Callable[[str], None]
+    session: Session, request: TeardownRequest, notify: Notify
 ) -> OperatorTeardown | TeardownRequest:
     """An `OperatorTeardown` if endpoints alone are meant and their operator runs, or may run; else the request that is
     left to `plan`. Changes nothing. `notify` gets sentences for the person who asked, or a RequestProblem.
@@ -57,7 +65,7 @@ async def plan_endpoints(
     return OperatorTeardown(session, operator, found, absent, request.timeout, gone=gone)
 
 
-async def _unfinished(client: Client, name: Name, places: Iterable[str], notify: Callable[[str], None]) -> list[Object]:
+async def _unfinished(client: Client, name: Name, places: Iterable[str], notify: Notify) -> list[Object]:
     """The records of an endpoint that is not there any more, and whose parts still go."""
     found = []
     for place in places:
@@ -99,7 +107,7 @@ async def _by_this_process(
     found: list[Object],
     gone: list[Object],
     operator: OperatorPresence,
-    notify: Callable[[str], None],
+    notify: Notify,
 ) -> TeardownRequest:
     """The request with the parts of the endpoints, because no operator removes them; with ``adopt`` only."""
     notify(f"No operator runs: {operator.text}. So this is done from here.")
@@ -109,7 +117,7 @@ async def _by_this_process(
     for obj in found:
         command = strip_command(f"servingendpoint/{obj.meta.name} -n {obj.meta.namespace}", ENDPOINT_FINALIZER)
         notify(
-            f"{obj.ref} itself is held for the operator. Once its parts are gone, let go of it without one: {command}"
+            f"{obj.ref} itself is held for the operator. Once its parts are gone, let go of it without one:", command
         )
     words = [f"{kind}/{name}" for kind, name in parse(request.words).named]
     keep, drain = list(request.keep), request.drain
@@ -129,7 +137,7 @@ def _word(entry: Entry) -> str:
     return f"{kind}.{version}.{group}/{entry.name}" if group else f"{kind}/{entry.name}"
 
 
-async def _is_part(client: Client, entry: Entry, uid: str, notify: Callable[[str], None]) -> bool:
+async def _is_part(client: Client, entry: Entry, uid: str, notify: Notify) -> bool:
     """Whether an object was made for an endpoint: another one of that name is somebody else's."""
     try:
         found = await client.get(entry.resource, entry.key, metadata_only=True)

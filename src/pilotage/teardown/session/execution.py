@@ -48,6 +48,13 @@ class ObservedTeardown(Protocol):
         """The last observation of an object."""
 
 
+class Advice(NamedTuple):
+    """A step that a person can take: a sentence, and the command that it ends in."""
+
+    text: str
+    command: str
+
+
 class TeardownResult(NamedTuple):
     """The end of an execution."""
 
@@ -65,7 +72,7 @@ class TeardownResult(NamedTuple):
     held: tuple[Entry, ...]
     """Owners that still have our finalizer, because parts of them are left."""
     blockers: tuple[Wait, ...]
-    advice: tuple[str, ...]
+    advice: tuple[Advice, ...]
     """Commands for finalizers that nobody removes."""
     unsaved: str
     """Why the receipt could not be written in the end; the file is then as it was at the start."""
@@ -149,7 +156,7 @@ class Execution:
             unsaved=unsaved,
         )
 
-    def _advice(self, decision: Decision) -> list[str]:
+    def _advice(self, decision: Decision) -> list[Advice]:
         """Commands for finalizers that nobody removes: we remove none but our own."""
         lines = []
         for wait in decision.blockers:
@@ -158,7 +165,7 @@ class Execution:
                 if finalizer in entry.abandoned:
                     who = entry.finalizer_owner or "its controller"
                     command = strip_command(spelled(entry.resource, entry.full_name), finalizer)
-                    lines.append(f"Bring {who} back, or let go of {entry} without it: {command}")
+                    lines.append(Advice(f"Bring {who} back, or let go of {entry} without it:", command))
         return lines
 
     def _tell_step(self, step: Step) -> None:

@@ -133,7 +133,9 @@ async def add_finalizer_owners(session: Session, world: World) -> None:
 
     if others_matter(world):
         kinds = (workloads() - {GroupKind("", "Pod")}) | FOR_FINALIZERS
-        for item in await gather(session.client, session.discovery, kinds=kinds, full=kinds):
+        elsewhere = await gather(session.client, session.discovery, kinds=kinds, full=kinds)
+        world.everywhere |= {kind for kind, reading in elsewhere.kinds.items() if not reading.problem}
+        for item in elsewhere:
             if world.get(item.uid) is None:
                 world.add(item)
 

@@ -138,6 +138,8 @@ class World:
         """Whether questions can be answered."""
         self.namespaces = frozenset(namespaces)
         """Those that were read; empty: all."""
+        self.everywhere: set[GroupKind] = set()
+        """Kinds that were read in all namespaces, whatever `namespaces` says."""
         self.kinds: dict[GroupKind, KindReading] = {}
         self.unreadable_groups: dict[str, str] = {}
         """API groups (``group/version``) that discovery could not read, with why: their kinds are not even known."""

@@ -64,7 +64,9 @@ class FinalizerOwners:
     def looked_everywhere(self) -> bool:
         """Whether workloads of other namespaces than those that were read are known, too."""
         namespaces = self._world.namespaces
-        return not namespaces or any(each.meta.namespace not in namespaces for each in self._workloads)
+        if not namespaces or GroupKind("apps", "Deployment") in self._world.everywhere:
+            return True
+        return any(each.meta.namespace not in namespaces for each in self._workloads)
 
     def of(self, item: Item, finalizer: str) -> FinalizerOwner:
         """The owner of this finalizer of this object."""

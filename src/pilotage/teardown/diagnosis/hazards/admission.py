@@ -138,6 +138,7 @@ def _dead_apis(outlook: Outlook) -> Iterator[Hazard]:
             item,
             "does not answer: until it does, no namespace is proven empty, and none goes",
             True,
-            f"Bring its Service back, or, if it is not needed: kubectl delete apiservice {quote(item.meta.name)}",
+            "Bring its Service back, or, if it is not needed:",
             tuple(filter(None, (text(available, "reason"), text(available, "message")))),
+            f"kubectl delete apiservice {quote(item.meta.name)}",
         )

@@ -23,6 +23,8 @@ def hazards(outlook: Outlook) -> Iterator[Hazard]:
             yield _dead(keeper, group)
         elif keeper.workload is not None and _ends_before(outlook, keeper.workload, group.example):
             yield _ends_first(keeper, group)
+        elif keeper.alive is Liveness.UNKNOWN and _is_missing(outlook, keepers, keeper):
+            yield _missing(keeper, group)
         elif keeper.alive is Liveness.UNKNOWN:
             yield _unknown(keeper, group, everywhere=keepers.looked_everywhere)
     if any(item.group_kind in workloads() for item in outlook.going.values()):
@@ -90,8 +92,9 @@ def _dead(keeper: FinalizerOwner, group: HazardGroup) -> Hazard:
         f"will hang on finalizer {keeper.finalizer}{_more(group)}: {_who(keeper)} does not run"
         + (f", {keeper.trouble}" if keeper.trouble else ""),
         not keeper.guessed,
-        f"Bring it back first: {look}",
+        "Bring it back first:",
         keeper.evidence,
+        look,
     )
 
 
@@ -116,6 +119,25 @@ def _left_without(keeper: FinalizerOwner, group: HazardGroup) -> Hazard:
         not keeper.guessed,
         f"Delete {place(group.example)}{' and the others' * (group.size > 1)} in the same teardown, or before.",
         keeper.evidence,
+    )
+
+
+def _is_missing(outlook: Outlook, keepers: FinalizerOwners, keeper: FinalizerOwner) -> bool:
+    """Whether a controller was looked for everywhere, and there is no trace of one."""
+    searched = keepers.looked_everywhere and not outlook.world.problem("apps", "Deployment")
+    return searched and keeper.workload is None and keeper.lease is None
+
+
+def _missing(keeper: FinalizerOwner, group: HazardGroup) -> Hazard:
+    who = f"{keeper.who}, which would remove it, was not found" if keeper.who else "nothing was found that removes it"
+    return Hazard(
+        HazardCode.KEEPER_MISSING,
+        group.example,
+        f"will hang on finalizer {keeper.finalizer}{_more(group)}: {who}",
+        True,
+        "Make sure that its controller runs, here or elsewhere. More is said by:",
+        keeper.evidence,
+        f"pilotage why {place(group.example)}",
     )
 
 

@@ -1,7 +1,7 @@
 """The hazard, and the outlook that hazards are found in."""
 
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -18,6 +18,8 @@ class HazardCode(enum.StrEnum):
     # keepers
     KEEPER_DEAD = "keeper-dead"
     """An object has a finalizer whose controller does not run."""
+    KEEPER_MISSING = "keeper-missing"
+    """An object has a finalizer, and nothing in the cluster was found that would remove it."""
     KEEPER_UNKNOWN = "keeper-unknown"
     """An object has a finalizer, and whether anybody would remove it could not be seen."""
     KEEPER_GOES_FIRST = "keeper-goes-first"
@@ -89,14 +91,16 @@ class Hazard(msgspec.Struct, frozen=True):
     advice: str
     """Advice; empty where there is nothing to do."""
     evidence: tuple[str, ...] = ()
+    command: str = ""
+    """Command that the advice ends in, if it does."""
 
     @property
     def text(self) -> str:
         """The whole sentence."""
         return f"{self.subject} {self.said}"
 
-    def to_json(self) -> Json:
-        """All of it."""
+    def to_json(self, complete: Callable[[str], str] = str) -> Json:
+        """All of it. `complete` completes the command."""
         name = self.subject.name if isinstance(self.subject, Item) else self.subject
         return {
             "code": str(self.code),
@@ -107,6 +111,7 @@ class Hazard(msgspec.Struct, frozen=True):
             "name": name.name,
             "text": self.text,
             "advice": self.advice,
+            "command": complete(self.command),
             "evidence": list(self.evidence),
         }
 

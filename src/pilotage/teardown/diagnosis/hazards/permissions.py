@@ -53,10 +53,10 @@ def hazards(outlook: Outlook) -> Iterator[Hazard]:
             entry.full_name,
             verb.text,
             verb.blocks,
-            f"Ask for the verb {question.verb} on {kind}{place}: "
+            f"Ask for the verb {question.verb} on {kind}{place}:",
+            (answer.message,) if answer.message else (),
             f"kubectl auth can-i {question.verb} {quote(kind)}"
             + (f" -n {quote(question.namespace)}" if question.namespace else ""),
-            (answer.message,) if answer.message else (),
         )
 
 

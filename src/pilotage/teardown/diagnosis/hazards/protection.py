@@ -53,8 +53,9 @@ def _in_use(usage: Item, item: Item) -> Hazard:
         usage,
         f"protects {item}: its delete is refused while this usage exists",
         True,
-        f"Delete what uses it first, or the usage, if it is not in use any more: kubectl delete {place(usage)}",
+        "Delete what uses it first, or the usage, if it is not in use any more:",
         (f"it has the label {IN_USE}",) if item.meta.labels.get(IN_USE) == "true" else (),
+        f"kubectl delete {place(usage)}",
     )
 
 

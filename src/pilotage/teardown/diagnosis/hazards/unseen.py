@@ -78,7 +78,7 @@ def _lost_nodes(outlook: Outlook) -> Iterator[Hazard]:
                 pods[0],
                 f"is on node {node}{others}, whose kubelet has to confirm that it has ended, and cannot",
                 True,
-                f"Bring the node back; or, if the machine is off for certain: "
-                f"kubectl taint nodes {quote(node)} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+                "Bring the node back; or, if the machine is off for certain:",
                 (f"{lost.subject} {lost.text}", *lost.evidence),
+                f"kubectl taint nodes {quote(node)} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
             )

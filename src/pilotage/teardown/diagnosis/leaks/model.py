@@ -1,7 +1,7 @@
 """The leak, and the survey that leaks are found in: is it in progress, and is its target certainly gone?"""
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from pilotage.catalogue.relation import Relation
@@ -93,8 +93,8 @@ class Leak(NamedTuple):
         at = self.subject.meta.namespace
         return at == namespace or (not at and self.missing is not None and self.missing.namespace == namespace)
 
-    def to_json(self) -> Json:
-        """All of it."""
+    def to_json(self, complete: Callable[[str], str] = str) -> Json:
+        """All of it. `complete` completes the command."""
         subject = self.subject
         return {
             "code": str(self.code),
@@ -107,7 +107,7 @@ class Leak(NamedTuple):
             "text": self.text,
             "evidence": list(self.evidence),
             "costs": self.costs,
-            "remedy": {"command": self.command, "effect": self.effect},
+            "remedy": {"command": complete(self.command), "effect": self.effect},
         }
 
 

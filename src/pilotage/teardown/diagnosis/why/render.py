@@ -4,7 +4,7 @@ A line of the tree is the cause's text. Where it is about another object than th
 object's name goes before it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pilotage.kube import Json
 from pilotage.teardown.diagnosis.remedies import STRIP_FINALIZER, Remedy
@@ -20,8 +20,8 @@ SERVING_NAMED_MAX = 12
 _SURENESS = (Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH)
 
 
-def render(explanation: Explanation) -> list[str]:
-    """The lines that `pilotage why` prints."""
+def render(explanation: Explanation, complete: Callable[[str], str] = str) -> list[str]:
+    """The lines that `pilotage why` prints. `complete` completes the command of a remedy."""
     lines = [f"{explanation.subject}  {explanation.headline}"]
     marks = _Marks(explanation)
     for place, cause in enumerate(explanation.causes):
@@ -32,23 +32,23 @@ def render(explanation: Explanation) -> list[str]:
     if remedies:
         lines += ["", "What to do, least destructive first"]
         for number, remedy in enumerate(remedies, 1):
-            lines += [f"{number}. {remedy.title}:  {remedy.command}", f"   {remedy.effect}"]
+            lines += [f"{number}. {remedy.title}:  {complete(remedy.command)}", f"   {remedy.effect}"]
     return lines
 
 
-def to_json(explanation: Explanation) -> Json:
-    """An explanation for programs."""
+def to_json(explanation: Explanation, complete: Callable[[str], str] = str) -> Json:
+    """An explanation for programs. `complete` completes the command of a remedy."""
     return {
         "subject": _subject(explanation.subject),
         "verdict": explanation.verdict.value,
         "exitCode": exit_code(explanation),
         "headline": explanation.headline,
         "confidence": confidence(explanation).value,
-        "causes": [_cause(cause) for cause in explanation.causes],
+        "causes": [_cause(cause, complete) for cause in explanation.causes],
         "rootCauses": [{"code": str(root.code), "subject": _subject(root.subject)} for root in explanation.roots],
         "stillServing": [_subject(item) for item in explanation.still_serving],
         "unread": list(explanation.unread),
-        "remedies": [_remedy(remedy) for remedy in remedies_of(explanation)],
+        "remedies": [_remedy(remedy, complete) for remedy in remedies_of(explanation)],
     }
 
 
@@ -170,26 +170,26 @@ def _subject(subject: Item | Name) -> Json:
     return found
 
 
-def _cause(cause: StuckCause) -> Json:
+def _cause(cause: StuckCause, complete: Callable[[str], str]) -> Json:
     found: Json = {
         "code": str(cause.code),
         "subject": _subject(cause.subject),
         "text": cause.text,
         "confidence": cause.confidence.value,
         "evidence": list(cause.evidence),
-        "because": [_cause(further) for further in cause.because],
-        "remedies": [_remedy(remedy) for remedy in cause.remedies],
+        "because": [_cause(further, complete) for further in cause.because],
+        "remedies": [_remedy(remedy, complete) for remedy in cause.remedies],
     }
     if cause.since:
         found["since"] = cause.since
     return found
 
 
-def _remedy(remedy: Remedy) -> Json:
+def _remedy(remedy: Remedy, complete: Callable[[str], str]) -> Json:
     found: Json = {
         "code": remedy.code,
         "title": remedy.title,
-        "command": remedy.command,
+        "command": complete(remedy.command),
         "effect": remedy.effect,
         "harm": remedy.harm,
     }
