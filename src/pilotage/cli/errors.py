@@ -83,6 +83,7 @@ def _in_words(error: Exception, hint: str, complete: Callable[[str], str]) -> cl
     from pilotage.api.names import GROUP
     from pilotage.cli.output.advice import with_advice
     from pilotage.kube import ApiError, ConfigError, KindNotServed
+    from pilotage.kube.names import UnusableName
     from pilotage.rollout.requests import ChangeConflict
     from pilotage.teardown.engine.receipt import ReceiptError
     from pilotage.teardown.planning.arguments import TargetError
@@ -101,6 +102,8 @@ def _in_words(error: Exception, hint: str, complete: Callable[[str], str]) -> cl
             return BadTarget(f"{error.text} {complete(error.command)}".rstrip())
         case DumpError():
             return BadTarget(str(error))
+        case UnusableName():
+            return BadTarget(f"{error}.")
         case ReceiptError():
             return BadTarget(f"{error}. Give a file that `pilotage delete` has written.")
         case OtherVersion():

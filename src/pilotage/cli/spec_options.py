@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pilotage.cli.options import later, together
+
+if TYPE_CHECKING:
+    from pilotage.rollout.spec import SpecArguments
 
 
 class RegistryChoice(click.Choice[str]):
@@ -36,7 +39,11 @@ ROUTES = RegistryChoice("pilotage.traffic.routers", "ROUTERS")
 spec_options = together(
     "arguments",
     later("pilotage.rollout.spec", "SpecArguments"),
-    click.option("--model", metavar="SOURCE|NAME", help="A source (hf://…, https://…, s3://…, file://…), or a Model."),
+    click.option(
+        "--model",
+        metavar="PATH|SOURCE|NAME",
+        help="A file (./x.gguf), a source (hf://OWNER/REPOSITORY/FILE, https://…, s3://…, oci://…), or a Model's name.",
+    ),
     click.option("--runtime", type=RUNTIMES, help="The program that serves.  [default: llama.cpp]"),
     click.option("--image", metavar="IMAGE", help="Its image instead of the runtime's own."),
     click.option("--arg", metavar="ARG", multiple=True, help="An argument for it. Several: in this order."),
@@ -51,3 +58,12 @@ spec_options = together(
     click.option("--gateway", metavar="[NAMESPACE/]NAME", help="The Gateway of an HTTPRoute."),
 )
 """The flags, as `arguments`: SpecArguments."""
+
+
+def as_flags(given: "SpecArguments") -> list[str]:
+    """The words of a command line that give the same arguments."""
+    words = []
+    for field, value in given._asdict().items():
+        values = value if isinstance(value, tuple) else () if value is None else (value,)
+        words += [word for each in values for word in (f"--{field}", str(each))]
+    return words

@@ -117,8 +117,10 @@ class Client(ReadClient):
         client._exchange = self._exchange.through(wrap)
         return client
 
-    async def create(self, resource: Resource, body: Json, *, namespace: str = "", dry_run: bool = False) -> Object:
-        """A new object, in the body's namespace unless one is given.
+    async def create(
+        self, resource: Resource, body: Json, *, namespace: str = "", dry_run: bool = False, strict: bool = False
+    ) -> Object:
+        """A new object, in the body's namespace unless one is given. `strict`: unknown fields are refused.
 
         AlreadyExists if the name is taken; Terminating if it is taken by something that is being deleted.
         """
@@ -127,10 +129,17 @@ class Client(ReadClient):
         if resource.namespaced and not key.namespace:
             raise ValueError(f"{resource.kind}/{key.name}: no namespace is given, and its metadata has none")
         path = resource.path(key.namespace)
-        return await self._write_object("POST", resource, key, path, body, dry_run=dry_run, shows_it=not dry_run)
+        return await self._write_object(
+            "POST", resource, key, path, body, dry_run=dry_run, strict=strict, shows_it=not dry_run
+        )
 
-    async def replace(self, resource: Resource, body: Json, *, subresource: str = "", dry_run: bool = False) -> Object:
-        """PUT of a whole object (from `Object.to_dict`); Conflict unless it is still at the body's resourceVersion."""
+    async def replace(
+        self, resource: Resource, body: Json, *, subresource: str = "", dry_run: bool = False, strict: bool = False
+    ) -> Object:
+        """PUT of a whole object (from `Object.to_dict`); Conflict unless it is still at the body's resourceVersion.
+
+        `strict`: unknown fields are refused.
+        """
         meta = body.get("metadata", {})
         key = ObjectKey(meta.get("namespace", ""), meta.get("name", ""))
         if body.get("kind", "").startswith("PartialObjectMetadata"):
@@ -139,7 +148,9 @@ class Client(ReadClient):
             raise ValueError(f"{key}: a replace without metadata.resourceVersion would overwrite unseen changes")
         path = object_path(resource, key, subresource)
         shows_it = _is_shown(subresource, dry_run=dry_run)
-        return await self._write_object("PUT", resource, key, path, body, dry_run=dry_run, shows_it=shows_it)
+        return await self._write_object(
+            "PUT", resource, key, path, body, dry_run=dry_run, strict=strict, shows_it=shows_it
+        )
 
     async def patch(
         self,
@@ -251,10 +262,24 @@ class Client(ReadClient):
         await self._write(resource, ObjectKey(namespace, ""), request, shows_it=False)
 
     async def _write_object(
-        self, method: str, resource: Resource, key: ObjectKey, path: str, body: Json, *, dry_run: bool, shows_it: bool
+        self,
+        method: str,
+        resource: Resource,
+        key: ObjectKey,
+        path: str,
+        body: Json,
+        *,
+        dry_run: bool,
+        strict: bool,
+        shows_it: bool,
     ) -> Object:
         whole = {"apiVersion": resource.api_version, "kind": resource.kind} | body
-        target = with_query(path, {"fieldManager": self.name, "dryRun": "All" if dry_run else ""})
+        query = {
+            "fieldManager": self.name,
+            "dryRun": "All" if dry_run else "",
+            "fieldValidation": "Strict" if strict else "",
+        }
+        target = with_query(path, query)
         request = Request(method, target, body=encode(whole), content_type=JSON)
         return await self._write(resource, key, request, shows_it=shows_it)
 

@@ -44,6 +44,10 @@ class ObjectRef(NamedTuple):
         return f"{self.kind.lower()}/{self.name}{place}"
 
 
+class UnusableName(ValueError):
+    """A text that cannot be the name of an object or a namespace."""
+
+
 class GroupKind(NamedTuple):
     """A kind, whatever its version: an object is the same one in all of them."""
 
@@ -104,7 +108,7 @@ def is_address(host: str) -> bool:
 def _segment(name: str) -> str:
     """A name as a part of a path. The server would take some apart again, however quoted, and read another path."""
     if "/" in name or name in (".", ".."):
-        raise ValueError(f"{name!r} cannot be the name of an object or a namespace")
+        raise UnusableName(f"{name!r} cannot be the name of an object or a namespace")
     return name if _PLAIN.fullmatch(name) else quote(name, safe="")
 
 

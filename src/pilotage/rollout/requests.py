@@ -1,12 +1,13 @@
 """Endpoints that a person named: read, created, changed and scaled. The server checks each write in a dry run first."""
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Awaitable, Callable, Iterable
 from shlex import quote
 from typing import NamedTuple
 
-from pilotage.api.names import ENDPOINTS, MODELS, UP_MARKER
+from pilotage.api.names import ENDPOINTS, HOSTS, MODELS, UP_MARKER
 from pilotage.kube import (
     Absent,
     AlreadyExists,
@@ -42,6 +43,15 @@ class ChangeConflict(Exception):
         self.command = command
 
 
+class EndpointExists(TargetError):
+    """An endpoint of that name exists already."""
+
+    def __init__(self, endpoint: Object) -> None:
+        self.endpoint = endpoint
+        self.has_served = _has_served(endpoint)
+        super().__init__(f"{endpoint.ref} exists already{'' if self.has_served else ', and has never served'}.")
+
+
 class Manifests(NamedTuple):
     """The objects of our kinds in manifests, each with its namespace."""
 
@@ -60,15 +70,26 @@ def sorted_manifests(documents: Iterable[Json], namespace: str, default: str) ->
         place = meta.setdefault("namespace", namespace or default)
         if namespace and place != namespace:
             raise TargetError(f"{what} is in namespace {place}, and -n says {namespace}.")
-        if (document["apiVersion"], kind) == (ENDPOINTS.api_version, ENDPOINTS.kind):
-            found.endpoints.append(document)
-        elif (document["apiVersion"], kind) == (MODELS.api_version, MODELS.kind):
-            found.models.append(document)
-        else:
-            raise TargetError(f"{what} is neither a ServingEndpoint nor a Model: apply it with kubectl.")
+        _check_kind(document, what)
+        (found.endpoints if kind == ENDPOINTS.kind else found.models).append(document)
     if not found.endpoints:
         raise TargetError("There is no ServingEndpoint in the files.")
     return found
+
+
+def _check_kind(document: Json, what: str) -> None:
+    """Refuse what is not one of our kinds, and a spec that is no mapping."""
+    version, kind = document["apiVersion"], document["kind"]
+    meant = next((each for each in (ENDPOINTS, MODELS) if each.kind.lower() == kind.lower()), None)
+    if meant is None or version.partition("/")[0] != meant.group:
+        raise TargetError(f"{what} is neither a ServingEndpoint nor a Model: apply it with kubectl.")
+    if (version, kind) != (meant.api_version, meant.kind):
+        raise TargetError(
+            f"{what} has apiVersion {version} and kind {kind}: write apiVersion: {meant.api_version} and "
+            f"kind: {meant.kind}."
+        )
+    if not isinstance(document.get("spec", {}), dict):
+        raise TargetError(f"{what}: its spec is not an object with fields.")
 
 
 async def with_defaults_of(client: Client, given: SpecArguments) -> SpecArguments:
@@ -97,20 +118,25 @@ async def get(client: Client, resource: Resource, key: ObjectKey) -> Object:
 async def create(client: Client, wanted: Manifests, *, dry_run: bool) -> list[Object]:
     """Create everything, or let the server say whether it could be created. Returns the endpoints. Raises TargetError.
 
-    Models that exist are applied; an endpoint that exists is refused.
+    Models that exist are applied; an endpoint that exists is refused (EndpointExists). So is a field that the server
+    does not know.
     """
     for body in wanted.models:
-        applied = client.apply(MODELS, body, force=True, dry_run=dry_run)
-        await _checking(f"model/{body['metadata']['name']}", applied)
+        what = f"model/{body['metadata']['name']}"
+        if dry_run:
+            with contextlib.suppress(AlreadyExists):  # an apply would not tell an unknown field from a failure
+                await _checking(what, client.create(MODELS, body, dry_run=True, strict=True))
+        await _checking(what, client.apply(MODELS, body, force=True, dry_run=dry_run))
     made = []
     for body in wanted.endpoints:
         what, place = endpoint_name(body), body["metadata"]["namespace"]
         try:
             if dry_run:
-                await _check_model(client, body, wanted)
-            made.append(await _checking(what, client.create(ENDPOINTS, body, dry_run=dry_run)))
-        except AlreadyExists as error:
-            raise TargetError(f"{what} exists already. Change it with:", "pilotage redeploy") from error
+                await _check_references(client, body, wanted.models)
+            made.append(await _checking(what, client.create(ENDPOINTS, body, dry_run=dry_run, strict=True)))
+        except AlreadyExists:
+            key = ObjectKey(place, body["metadata"]["name"])
+            raise EndpointExists(await get(client, ENDPOINTS, key)) from None
         except Terminating as error:
             raise TargetError(
                 f"{what} cannot be created, because it or its namespace is being deleted. Wait until that is gone:",
@@ -123,18 +149,42 @@ async def create(client: Client, wanted: Manifests, *, dry_run: bool) -> list[Ob
     return made
 
 
-async def _check_model(client: Client, body: Json, wanted: Manifests) -> None:
-    """Refuse what names a Model that is not there. Who may not read Models is told by the endpoint's status."""
-    name, place = text(body, "spec", "model", "name"), body["metadata"]["namespace"]
-    along = {(model["metadata"]["namespace"], model["metadata"]["name"]) for model in wanted.models}
-    if not name or (place, name) in along:
-        return
+def _has_served(endpoint: Object) -> bool:
+    """Whether a revision of it has ever been ready, by its status."""
+    history = endpoint.get("status", "history", default=[])
+    return bool(endpoint.get("status", "revision")) or any(each.get("state") == "Previous" for each in history)
+
+
+async def _check_references(client: Client, body: Json, along: Iterable[Json] = ()) -> None:
+    """Refuse a Model or a Host that does not exist, and a source that cannot be one. `along`: Models created with it.
+
+    If they may not be read, the status of the endpoint will tell.
+    """
+    from pilotage.models.problems import PermanentError  # not before: who only reads parses no source
+    from pilotage.models.source import parse_source
+
+    spec, place = body.get("spec", {}), body["metadata"]["namespace"]
+    if source := text(spec, "model", "source"):
+        try:
+            parse_source(source)
+        except PermanentError as error:
+            raise TargetError(f"{endpoint_name(body)}: {error}") from error
+    name = text(spec, "model", "name")
+    if name and (place, name) not in {(each["metadata"]["namespace"], each["metadata"]["name"]) for each in along}:
+        remedy = "Create it first, or give a source, such as --model hf://OWNER/REPOSITORY/FILE."
+        await _check_exists(client, MODELS, ObjectKey(place, name), remedy)
+    if host := text(spec, "placement", "host"):
+        await _check_exists(client, HOSTS, ObjectKey("", host), "Run `pilotage agent` on a machine to add it.")
+
+
+async def _check_exists(client: Client, resource: Resource, key: ObjectKey, remedy: str) -> None:
+    """TargetError, with the names that exist, where there is no such object."""
     try:
-        await client.get(MODELS, ObjectKey(place, name), metadata_only=True)
+        await client.get(resource, key, metadata_only=True)
     except Absent:
-        raise TargetError(
-            f"There is no model/{name} -n {place}. Create it first, or give a source, such as --model hf://…"
-        ) from None
+        found = await client.list(resource, key.namespace, metadata_only=True)
+        name = Name(resource.group, resource.kind, key.namespace, key.name)
+        raise TargetError(f"{missing_name(name, [obj.meta.name for obj in found.items])} {remedy}") from None
     except Forbidden:
         return
 
@@ -173,6 +223,8 @@ async def change(client: Client, key: ObjectKey, alter: Callable[[Object], Json]
                 f"{before.ref} is being deleted, which cannot be undone. Deploy it again when it is gone."
             )
         wanted = alter(before)
+        if any(wanted["spec"].get(field) != before.get("spec", field) for field in ("model", "placement")):
+            await _check_references(client, wanted)
         theirs = _changed(first.get("spec", default={}), before.get("spec", default={}))
         if clash := theirs & _changed(before.get("spec", default={}), wanted["spec"]):
             raise ChangeConflict(
@@ -181,7 +233,7 @@ async def change(client: Client, key: ObjectKey, alter: Callable[[Object], Json]
                 f"pilotage status {quote(key.name)} -n {quote(key.namespace)}",
             )
         try:
-            checked = await _checking(str(before.ref), client.replace(ENDPOINTS, wanted, dry_run=True))
+            checked = await _checking(str(before.ref), client.replace(ENDPOINTS, wanted, dry_run=True, strict=True))
             if checked.meta.generation == before.meta.generation:
                 return EndpointChange(before, before)
             return EndpointChange(before, await client.replace(ENDPOINTS, wanted))
@@ -195,7 +247,7 @@ def _changed(old: Json, new: Json, above: str = "") -> set[str]:
     found = set()
     for name in {*old, *new}:
         one, other = old.get(name), new.get(name)
-        if isinstance(one, dict) or isinstance(other, dict):
+        if isinstance(one or {}, dict) and isinstance(other or {}, dict) and (one or other):
             found |= _changed(one or {}, other or {}, f"{above}{name}.")
         elif one != other:
             found.add(f"{above}{name}")
@@ -227,6 +279,9 @@ async def _checking(what: str, request: Awaitable[Object]) -> Object:
 
 
 def _causes(error: ApiError) -> str:
+    _, strict, unknown = error.message.partition("strict decoding error: ")
+    if strict:
+        return unknown
     found = [
         cause.message if cause.field in ("", "<nil>") else f"{cause.field}: {cause.message}" for cause in error.causes
     ]

@@ -1,25 +1,31 @@
 """``pilotage deploy``: a new endpoint, checked by the server first, and followed until it serves."""
 
 from pathlib import Path
+from shlex import join
 from typing import Literal
 
 import click
 
 from pilotage.cli.connection import ClusterChoice, asynchronous
-from pilotage.cli.errors import plain_errors
+from pilotage.cli.errors import BadTarget, plain_errors
+from pilotage.cli.model_option import with_model
 from pilotage.cli.options import Patience, cluster_options, files_option, namespace_option, rollout_options
 from pilotage.cli.output.text import note, say
-from pilotage.cli.rollout import follow_rollout
-from pilotage.cli.spec_options import spec_options
+from pilotage.cli.rollout import carry_out, follow_rollout
+from pilotage.cli.spec_options import as_flags, spec_options
+from pilotage.kube import Json, Object
 from pilotage.rollout.requests import (
     EndpointChange,
+    EndpointExists,
     Manifests,
     create,
     endpoint_name,
     sorted_manifests,
     with_defaults_of,
 )
-from pilotage.rollout.spec import SpecArguments, with_arguments
+from pilotage.rollout.spec import SpecArguments, as_written, with_arguments
+from pilotage.teardown.planning.arguments import TargetError
+from pilotage.teardown.session import Session
 from pilotage.teardown.snapshot.dump import manifests
 
 
@@ -29,6 +35,7 @@ from pilotage.teardown.snapshot.dump import manifests
 @files_option("The endpoint, and Models that it needs, from files, folders, or - for stdin; instead of flags.")
 @namespace_option
 @click.option("--dry-run", is_flag=True, help="Let the server check it, and stop.")
+@click.option("--replace", is_flag=True, help="Replace the spec of an endpoint that exists and has never served.")
 @rollout_options
 @cluster_options
 @plain_errors
@@ -39,12 +46,14 @@ async def deploy(
     files: tuple[Path | Literal["-"], ...],
     namespace: str,
     dry_run: bool,
+    replace: bool,
     patience: Patience,
     cluster: ClusterChoice,
 ) -> int:
     """Deploy a model as an endpoint, and wait until it serves.
 
     \b
+    pilotage deploy assistant --model ./qwen3-0.6b-q4_k_m.gguf
     pilotage deploy assistant --model hf://Qwen/Qwen3-0.6B-GGUF/qwen3-0.6b-q4_k_m.gguf
     pilotage deploy assistant --model qwen-small --replicas 2 --route HTTPProxy --host assistant.example.com
     pilotage deploy -f assistant.yaml
@@ -53,7 +62,7 @@ async def deploy(
     --route say otherwise.
 
     The server checks everything before anything is created. An endpoint that exists is not touched: use `pilotage
-    redeploy` to change it.
+    redeploy` to change it, or --replace for one that has never served, such as one that failed for a typo.
 
     Exit codes: 0 it serves (or was created, with --no-wait), 1 it does not, or somebody changed it meanwhile, 2 bad
     usage or refused by the server, 3 the API could not be reached, 130 Ctrl-C (the operator continues).
@@ -61,23 +70,59 @@ async def deploy(
     if bool(files) == bool(name) or (files and arguments):
         raise click.UsageError("Say either NAME and flags, or -f FILE.")
     if name and not arguments.model:
-        raise click.UsageError("Say what is served: --model SOURCE or --model NAME.")
+        raise click.UsageError("Say what is served: --model PATH, --model SOURCE or --model NAME.")
     async with cluster.session() as session:
-        client = session.client
         if name:
-            asked, arguments = arguments, await with_defaults_of(client, arguments)
-            if arguments != asked:
-                note(
-                    "One machine: deployed on it and behind its gateway (--on, --placement and --route choose others)."
-                )
-            meta = {"name": name, "namespace": namespace or client.namespace}
-            wanted = Manifests([], [{"metadata": meta, "spec": with_arguments({}, arguments)}])
+            body = await _endpoint(session, cluster, name, namespace or session.client.namespace, arguments)
+            wanted = Manifests([], [body])
         else:
-            wanted = sorted_manifests(manifests(files), namespace, client.namespace)
-        await create(client, wanted, dry_run=True)
+            wanted = sorted_manifests(manifests(files), namespace, session.client.namespace)
+        try:
+            await create(session.client, wanted, dry_run=True)
+        except EndpointExists as error:
+            if not replace:
+                again = [name, *as_flags(arguments)] if name else [word for file in files for word in ("-f", str(file))]
+                raise _refusal(error, [*again, "-n", error.endpoint.meta.namespace]) from error
+            return await _replace(session, cluster, error.endpoint, wanted, patience, dry_run=dry_run)
         if dry_run:
             say(*(f"{endpoint_name(body)} would be created" for body in wanted.endpoints), err=patience.json)
             return 0
-        made = await create(client, wanted, dry_run=False)
+        made = await create(session.client, wanted, dry_run=False)
         say(*(f"{obj.ref} created" for obj in made), err=patience.json)
         return max([await follow_rollout(session, EndpointChange(None, obj), patience, cluster) for obj in made])
+
+
+async def _endpoint(session: Session, cluster: ClusterChoice, name: str, namespace: str, given: SpecArguments) -> Json:
+    """The endpoint that the flags describe."""
+    asked = await with_model(session, cluster, given, namespace)
+    arguments = await with_defaults_of(session.client, asked)
+    if arguments != asked:
+        note("One machine: deployed on it and behind its gateway (--on, --placement and --route choose others).")
+    return {"metadata": {"name": name, "namespace": namespace}, "spec": with_arguments({}, arguments)}
+
+
+def _refusal(error: EndpointExists, again: list[str]) -> TargetError:
+    """The refusal to deploy an endpoint again, with the command that changes it: with the flags that were given."""
+    command, more = ("redeploy", []) if error.has_served else ("deploy", ["--replace"])
+    return TargetError(f"{error} Change it with:", join(["pilotage", command, *again, *more]))
+
+
+async def _replace(
+    session: Session, cluster: ClusterChoice, there: Object, wanted: Manifests, patience: Patience, *, dry_run: bool
+) -> int:
+    """Give an endpoint that has never served the spec that is wanted; returns the exit code."""
+    if len(wanted.endpoints) != 1:
+        raise BadTarget("--replace works on one endpoint at a time: give a file with one ServingEndpoint.")
+
+    def alter(old: Object) -> Json:
+        exists = EndpointExists(old)
+        if exists.has_served:
+            raise BadTarget(f"{old.ref} has served, so it is not replaced. Leave out --replace.")
+        return as_written(old, wanted.endpoints[0])
+
+    if dry_run:
+        alter(there)
+        say(f"{there.ref} would be replaced", err=patience.json)
+        return 0
+    await create(session.client, wanted._replace(endpoints=[]), dry_run=False)
+    return await carry_out(session, there.key, alter, patience, cluster)

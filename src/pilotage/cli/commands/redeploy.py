@@ -7,6 +7,7 @@ import click
 
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import BadTarget, plain_errors
+from pilotage.cli.model_option import with_model
 from pilotage.cli.options import Patience, cluster_options, files_option, namespace_option, rollout_options
 from pilotage.cli.rollout import carry_out
 from pilotage.cli.spec_options import spec_options
@@ -56,6 +57,7 @@ async def redeploy(
         client = session.client
         if name:
             key = ObjectKey(namespace or client.namespace, name)
+            arguments = await with_model(session, cluster, arguments, key.namespace)
             return await carry_out(session, key, lambda old: changed(old, arguments), patience, cluster)
         wanted = sorted_manifests(manifests(files), namespace, client.namespace)
         if wanted.models or len(wanted.endpoints) != 1:

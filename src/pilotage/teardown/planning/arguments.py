@@ -64,13 +64,16 @@ def no_names(kinds: list[str]) -> str:
 
 
 def missing_name(name: Name, names: Iterable[str]) -> str:
-    """Message for an object that does not exist, with similar names."""
+    """Message for an object that does not exist, with similar names, or with some that exist."""
     import difflib  # most names mean something
 
-    text = f"There is no {name}."
-    near = difflib.get_close_matches(name.name, list(names), NEAR_MAX)
+    text, there = f"There is no {name}.", sorted(names)
+    near = difflib.get_close_matches(name.name, there, NEAR_MAX)
     if near:
         return f"{text} There is {listed(near)}."
+    if there:
+        more = ", among others" if len(there) > NEAR_MAX else ""
+        text = f"{text} There is {listed(there[:NEAR_MAX])}{more}."
     return f"{text} Look in another namespace with -n." if name.namespace else text
 
 

@@ -110,11 +110,14 @@ def load_dump(paths: Iterable[Source], now: dt.datetime | None = None) -> World:
 
 
 def manifests(paths: Iterable[Source]) -> list[Json]:
-    """The objects that these files describe, Lists taken apart. Each has a kind, an apiVersion, and some name."""
+    """The objects that these files describe, Lists taken apart. Each has a kind, an apiVersion, and some name.
+
+    Raises DumpError, also for a field that occurs twice.
+    """
     return [
         _object(entry).to_dict()
         for source in _files(paths)
-        for where, raw in documents_untrusted(_shown(source), _read(source)[1])
+        for where, raw in documents_untrusted(_shown(source), _read(source)[1], unique=True)
         for entry in _entries(where, raw)
         if entry.raw is not None
     ]

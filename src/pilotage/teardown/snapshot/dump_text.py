@@ -43,16 +43,21 @@ class DumpError(ValueError):
         super().__init__(one_line(sentence))  # it may quote the file
 
 
-def documents_untrusted(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
-    """The documents of a file: where each is, and its JSON. Never none: raises DumpError."""
+def documents_untrusted(name: str, data: bytes, *, unique: bool = False) -> Iterator[tuple[str, bytes]]:
+    """The documents of a file: where each is, and its JSON. Never none: raises DumpError.
+
+    `unique`: a key that occurs twice in a mapping is refused; else the last one counts.
+    """
     text = _text(name, data)
     _check_beginning(name, text)
     as_json = _json_documents(name, text)
     if as_json is not None:
+        if unique:
+            _check_keys(name, as_json)
         yield from ((name, each) for each in as_json)
         return
     found = False
-    for line, raw in _yaml(name, text):
+    for line, raw in _yaml(name, text, unique=unique):
         found = True
         yield f"{name}, line {line}" if line > 1 else name, raw
     if not found:
@@ -117,6 +122,22 @@ def _json(text: str) -> Iterator[bytes]:
         yield whole
 
 
+def _check_keys(name: str, documents: list[bytes]) -> None:
+    def check(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in made:
+                raise DumpError(f"{name}: the field {key} occurs twice in one object. Remove one of them.")
+            made[key] = value
+        return made
+
+    try:
+        for document in documents:
+            json.loads(document, object_pairs_hook=check)
+    except RecursionError as error:
+        raise DumpError(f"{name}: this JSON cannot be read ({error}).") from error
+
+
 def _after_space(text: str, at: int) -> int:
     space = _SPACE.match(text, at)
     return space.end() if space else at
@@ -125,14 +146,14 @@ def _after_space(text: str, at: int) -> int:
 # YAML
 
 
-def _yaml(name: str, text: str) -> Iterator[tuple[int, bytes]]:
+def _yaml(name: str, text: str, *, unique: bool) -> Iterator[tuple[int, bytes]]:
     """The documents that are not empty, with the line where each begins."""
     import yaml
 
     collecting = gc.isenabled()
     gc.disable()  # it would look through all that is being built, again and again
     try:
-        yield from _Builder(yaml).documents(text)
+        yield from _Builder(yaml, unique=unique).documents(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f", line {mark.line + 1}" if mark else ""
@@ -175,8 +196,9 @@ class _Open:
 class _Builder:
     """Makes values of events, without recursion. What aliases stand for is counted, so that they cannot explode."""
 
-    def __init__(self, yaml: Any) -> None:  # noqa: ANN401 - a module, imported late
+    def __init__(self, yaml: Any, *, unique: bool) -> None:  # noqa: ANN401 - a module, imported late
         self._yaml = yaml
+        self._unique = unique
         self._known: dict[str, tuple[Any, _Weight]] = {}
         self._open: list[_Open] = []
         self._values = self._bytes = 0
@@ -248,6 +270,8 @@ class _Builder:
             into.append(value)
         elif current.key is None:
             current.key = _key(value, event)
+            if self._unique and current.key in into:
+                raise _BadValue(f"the field {current.key} occurs twice in one object", _line(event))
         elif current.key == "<<" and isinstance(value, dict | list):
             self._merge(value, event)
             current.key = None
