@@ -382,7 +382,7 @@ def test_for_scripts_each_line_is_an_event(chat: Chat):
     assert ran.code == 0
     assert events[-1]["event"] == "end"
     assert (events[-1]["result"], events[-1]["url"]) == ("serving", "http://a.example.com/v1")
-    assert {"event": "up", "state": "done", "text": "a-1  1 of 1 ready"}.items() <= events[-2].items()
+    assert {"event": "up", "state": "done", "revision": "a-1"}.items() <= events[-2].items()
 
 
 def test_what_will_not_come_up_ends_it_with_the_reason(chat: Chat, monkeypatch: pytest.MonkeyPatch):

@@ -33,7 +33,7 @@ def test_history_shows_each_revision(chat: Chat):
     assert first.split()[:2] == ["1", "Failed"]
     assert first.split()[3:] == [OTHER, "acme/x:1", "out", "of", "memory"]
     assert second.split()[:2] == ["2", "Current"]
-    assert [each["number"] for each in json.loads(chat.run("history", "a", "-o", "json").out)] == [1, 2]
+    assert [each["number"] for each in json.loads(chat.run("history", "a", "-o", "json").out)["items"]] == [1, 2]
 
 
 def test_an_endpoint_without_revisions_has_no_history(chat: Chat):

@@ -23,7 +23,18 @@ class Patience(NamedTuple):
 
     wait: bool
     timeout: float
-    json: bool
+    output: str
+    """The form of the output: text, json, yaml or name."""
+
+    @property
+    def text(self) -> bool:
+        """Whether the output is for people; else stdout has objects or events only."""
+        return self.output == "text"
+
+    @property
+    def events(self) -> bool:
+        """Whether progress goes to stdout as events: JSON, one object on each line."""
+        return self.wait and self.output == "json"
 
 
 def _with_all(command: Callable[..., R], options: Sequence[Decorator]) -> Callable[..., R]:
@@ -95,12 +106,18 @@ def output_option(command: Callable[P, R]) -> Callable[P, R]:
     return click.option("-o", "--output", type=choice, default="text", show_default=True)(command)
 
 
+def objects_option(*more: str) -> Decorator:
+    """``-o``, as `output`, for commands that print objects. `more`: forms beside text, json, yaml and name."""
+    choice = click.Choice(["text", *more, "json", "yaml", "name"])
+    return click.option("-o", "--output", type=choice, default="text", show_default=True)
+
+
 rollout_options = together(
     "patience",
-    lambda no_wait, timeout, output: Patience(not no_wait, timeout, output == "json"),
+    lambda no_wait, timeout, output: Patience(not no_wait, timeout, output),
     click.option("--no-wait", is_flag=True, help="Do not wait until it serves."),
     seconds_option("--timeout", 600.0),
-    output_option,
+    objects_option(),
 )
 """``--no-wait``, ``--timeout`` and ``-o``, as `patience`."""
 

@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterator
 from shlex import quote
 from typing import Any
 
+from pilotage.api.endpoint_status import EndpointStatus, StoredEndpoint
+from pilotage.api.names import ENDPOINTS
 from pilotage.cli.connection import ClusterChoice
 from pilotage.cli.options import Patience
+from pilotage.cli.output.objects import print_object
 from pilotage.cli.output.progress import Row, RowState, print_event, renderer
 from pilotage.cli.output.text import note, say
 from pilotage.cli.signals import INTERRUPTED, Interrupted, interruptible
 from pilotage.kube import Json, Object, ObjectKey
-from pilotage.rollout.follow import follow
+from pilotage.rollout.follow import RolloutEnd, follow
 from pilotage.rollout.requests import EndpointChange, change
 from pilotage.rollout.status import RolloutStatus, RolloutVerdict
 from pilotage.runtime.lazy_logger import silenced
@@ -24,20 +27,35 @@ async def carry_out(
 ) -> int:
     """Change an endpoint and follow it; returns the exit code."""
     changed = await change(session.client, key, alter)
-    if not changed.anything:
-        say(f"{changed.after.ref} is unchanged: the spec is the same", err=patience.json)
-        return 0
-    say(f"{changed.after.ref} changed", err=patience.json)
-    return await follow_rollout(session, changed, patience, cluster)
+    if changed.anything:
+        return await follow_rollout(session, changed, patience, cluster)
+    if patience.events:
+        _tell("unchanged", changed.after)
+    elif patience.text:
+        say(f"{changed.after.ref} is unchanged: the spec is the same")
+    else:
+        print_object(patience.output, changed.after)
+    return 0
 
 
 async def follow_rollout(session: Session, changed: EndpointChange, patience: Patience, cluster: ClusterChoice) -> int:
-    """Show how a change goes on until it is done; returns the exit code."""
-    if not patience.wait:
-        return 0
+    """Say that an endpoint was created or changed, and show how that goes on until it is done; returns the exit code.
+
+    Only results go to stdout: for scripts events, or the object at the end.
+    """
     obj = changed.after
+    what = "created" if changed.before is None else "changed" if changed.anything else "unchanged"
+    if patience.events:
+        _tell(what, obj)
+    elif patience.text or patience.wait:
+        say(f"{obj.ref} {what}", err=not patience.text)
+    if not patience.wait:
+        if not patience.text:
+            print_object(patience.output, obj)
+        return 0
     look, start = cluster.complete(f"pilotage status {_words(obj)}"), cluster.complete("pilotage operator")
-    shown = renderer(sys.stdout, as_json=patience.json, hint="Ctrl-C leaves it to the operator")
+    out = sys.stdout if patience.text or patience.events else sys.stderr
+    shown = renderer(out, as_json=patience.events, hint="Ctrl-C leaves it to the operator")
 
     def show(status: RolloutStatus, now: dt.datetime) -> None:
         shown.show(RolloutView(status), now)
@@ -47,17 +65,25 @@ async def follow_rollout(session: Session, changed: EndpointChange, patience: Pa
 
     try:
         with interruptible(), silenced():
-            status = await follow(session.client, changed, patience.timeout, show, no_operator)
+            end = await follow(session.client, changed, patience.timeout, show, no_operator)
     except Interrupted:
         say(f"Stopped waiting; the operator continues. Look with: {look}", err=True)
         return INTERRUPTED
-    return _end(obj, status, patience, look)
+    return _end(obj, end, patience, look)
+
+
+def _tell(event: str, obj: Object) -> None:
+    """An event about an endpoint as a whole."""
+    meta = obj.meta
+    named = {"apiVersion": ENDPOINTS.api_version, "kind": ENDPOINTS.kind, "namespace": meta.namespace}
+    print_event(sys.stdout, {"event": event, "object": named | {"name": meta.name, "uid": meta.uid}})
 
 
 class RolloutView:
     """One state of a rollout; see `ProgressView`."""
 
     def __init__(self, status: RolloutStatus) -> None:
+        self._steps = status.steps
         self._rows = tuple(Row(step.name, RowState(step.state), step.text) for step in status.steps)
         self.finished = status.verdict is not RolloutVerdict.GOING
 
@@ -75,25 +101,43 @@ class RolloutView:
 
     def events(self, now: dt.datetime) -> Iterator[tuple[str, object, dict[str, Any]]]:  # noqa: ARG002
         """An event for each step that has begun."""
-        for row in self.news():
-            yield row.name, row, {"event": row.name, "state": row.state, "text": row.text}
+        for step in self._steps:
+            if step.state != "later":
+                fields = {"state": step.state, "revision": step.revision}
+                yield step.name, step, {"event": step.name} | fields | {"reason": step.reason, "message": step.message}
 
 
-def _end(obj: Object, status: RolloutStatus, patience: Patience, look: str) -> int:
+def _end(obj: Object, end: RolloutEnd, patience: Patience, look: str) -> int:
     """Say how it ended, and what to do next: `look` is the command that shows it."""
-    if patience.json:
-        end = {"event": "end", "result": str(status.verdict), "text": status.text, "url": status.url}
-        print_event(sys.stdout, end)
+    status = end.status
+    if patience.events:
+        print_event(sys.stdout, {"event": "end"} | _result(end))
+    elif not patience.text and end.endpoint is not None:
+        print_object(patience.output, end.endpoint)
     if status.verdict is RolloutVerdict.SERVING:
-        if not patience.json:
+        if patience.text:
             say(f"{obj.ref} {status.text}")
         return 0
     late = status.verdict is RolloutVerdict.TIMEOUT
-    lines = [f"{obj.ref} does not serve as asked. {f'After {patience.timeout:g} s: ' if late else ''}{status.text}"]
+    reason = f"After {patience.timeout:g} s: {status.text}" if late else status.text
+    lines = [reason, f"{obj.ref} does not serve as asked."]
     if status.verdict is not RolloutVerdict.DELETED:
         lines.append(f"Look with: {look}{'; the operator continues' if late else ''}")
     say(*lines, err=True)
     return 1
+
+
+def _result(end: RolloutEnd) -> dict[str, Any]:
+    """The end of a change for scripts."""
+    status = StoredEndpoint.of(end.endpoint).status if end.endpoint is not None else EndpointStatus()
+    return {
+        "result": str(end.status.verdict),
+        "reason": end.status.reason,
+        "message": end.status.text,
+        "url": status.url,
+        "revision": status.revision,
+        "replicas": {"ready": status.replicas.ready, "desired": status.replicas.desired},
+    }
 
 
 def _words(obj: Object) -> str:

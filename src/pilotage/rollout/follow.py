@@ -4,11 +4,12 @@ import asyncio
 import contextlib
 import datetime as dt
 from collections.abc import Callable
+from typing import NamedTuple
 
 from pilotage.api.endpoint import REVISION_FIELDS
 from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import ENDPOINTS
-from pilotage.kube import Client, Json
+from pilotage.kube import Client, Json, Object
 from pilotage.rollout.requests import EndpointChange
 from pilotage.rollout.revisions import differing
 from pilotage.rollout.status import Rollout, RolloutGoal, RolloutStatus
@@ -21,14 +22,22 @@ OPERATOR_SECONDS = 5.0
 """Time without a reconcile after which the Lease shows whether an operator runs."""
 
 
+class RolloutEnd(NamedTuple):
+    """The end of a change."""
+
+    status: RolloutStatus
+    endpoint: Object | None
+    """The endpoint as it was seen last; None if it is gone."""
+
+
 async def follow(
     client: Client,
     change: EndpointChange,
     timeout: float,
     show: Callable[[RolloutStatus, dt.datetime], None],
     no_operator: Callable[[str], None],
-) -> RolloutStatus:
-    """The status with which a change ended. Raises ApiError.
+) -> RolloutEnd:
+    """The end of a change. Raises ApiError.
 
     `show` is called with each status, and `no_operator` with the reason why nothing happens, where no operator runs
     that could do it.
@@ -46,7 +55,7 @@ async def follow(
                 status = rollout.observe(StoredEndpoint.of(current) if current else None, now)
                 show(status, now)
                 if status.ended:
-                    return status
+                    return RolloutEnd(status, current)
                 if status.reconciled:
                     asking.cancel()
                 await seen.changed(min(TICK_SECONDS, (deadline - now).total_seconds()))

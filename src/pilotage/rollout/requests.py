@@ -254,8 +254,8 @@ def _changed(old: Json, new: Json, above: str = "") -> set[str]:
     return found
 
 
-async def scale(client: Client, key: ObjectKey, replicas: int) -> Object:
-    """Set the number of replicas, in place. Returns the endpoint as it was before. Raises TargetError."""
+async def scale(client: Client, key: ObjectKey, replicas: int) -> EndpointChange:
+    """Set the number of replicas, in place. Raises TargetError."""
     before = await get(client, ENDPOINTS, key)
     if before.meta.terminating:
         raise TargetError(f"{before.ref} is being deleted.")
@@ -264,10 +264,11 @@ async def scale(client: Client, key: ObjectKey, replicas: int) -> Object:
         from pilotage.rollout.spec import scales_itself  # not before: who only reads needs no types of specs
 
         raise TargetError(f"{before.ref}: {scales_itself(spec)}")
-    if spec.get("replicas") != replicas:
-        patch = merge_patch({"metadata": {"uid": before.meta.uid}, "spec": {"replicas": replicas}})
-        await _checking(str(before.ref), client.patch(ENDPOINTS, key, patch, subresource="scale"))
-    return before
+    if spec.get("replicas") == replicas:
+        return EndpointChange(before, before)
+    patch = merge_patch({"metadata": {"uid": before.meta.uid}, "spec": {"replicas": replicas}})
+    await _checking(str(before.ref), client.patch(ENDPOINTS, key, patch, subresource="scale"))
+    return EndpointChange(before, await get(client, ENDPOINTS, key))
 
 
 async def _checking(what: str, request: Awaitable[Object]) -> Object:

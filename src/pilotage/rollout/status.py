@@ -59,6 +59,13 @@ class RolloutStep(NamedTuple):
     name: Literal["operator", "up", "route", "gone"]
     state: StepState
     text: str
+    """Text for people."""
+    revision: str = ""
+    """The revision that comes up or goes."""
+    reason: str = ""
+    """The reason of the condition behind it."""
+    message: str = ""
+    """The message of the condition behind it."""
 
 
 class RolloutStatus(NamedTuple):
@@ -68,7 +75,8 @@ class RolloutStatus(NamedTuple):
     verdict: RolloutVerdict
     text: str
     """One sentence: what serves, or why nothing new does."""
-    url: str | None = None
+    reason: str = ""
+    """The reason of the condition that decided it."""
     ended: bool = False
     """Whether nothing more is to be waited for."""
 
@@ -88,7 +96,7 @@ class Rollout:
 
     def observe(self, endpoint: StoredEndpoint | None, now: dt.datetime) -> RolloutStatus:
         """The status by now. It ends with serving and deletion, with a failure that stays, and at the deadline."""
-        status = rollout_status(endpoint, self._goal)._replace(url=endpoint.status.url if endpoint else None)
+        status = rollout_status(endpoint, self._goal)
         self._failed_since = (self._failed_since or now) if status.verdict is RolloutVerdict.FAILED else None
         settled = self._failed_since is not None and (now - self._failed_since).total_seconds() >= SETTLE_SECONDS
         if settled or status.verdict in _ENDS:
@@ -112,13 +120,14 @@ def rollout_status(endpoint: StoredEndpoint | None, goal: RolloutGoal) -> Rollou
         return RolloutStatus((step,), RolloutVerdict.GOING, step.text)
     steps = tuple(_steps(endpoint, goal))
     if _is_true(endpoint, "Degraded") or endpoint.phase in ("Degraded", "Failed"):
-        return RolloutStatus(steps, RolloutVerdict.FAILED, _why_failed(endpoint))
+        degraded = endpoint.status.condition("Degraded")
+        return RolloutStatus(steps, RolloutVerdict.FAILED, _why_failed(endpoint), degraded.reason if degraded else "")
     newest = newest_revision(endpoint)
     arrived = newest is None or newest.state == "Current"
     if endpoint.phase in ("Serving", "ScaledToZero") and arrived and not _is_true(endpoint, "Progressing"):
         return RolloutStatus(steps, RolloutVerdict.SERVING, _what_serves(endpoint))
     missing = f"{_what_is_missing(endpoint).rstrip('. ')}. {_what_keeps_serving(endpoint)}".rstrip()
-    return RolloutStatus(steps, RolloutVerdict.GOING, missing)
+    return RolloutStatus(steps, RolloutVerdict.GOING, missing, _waits(endpoint)[0])
 
 
 def _steps(endpoint: StoredEndpoint, goal: RolloutGoal) -> list[RolloutStep]:
@@ -143,30 +152,35 @@ def _up(endpoint: StoredEndpoint, name: str, *, up: bool) -> RolloutStep:
     degraded, route = status.condition("Degraded"), status.condition("RouteProgrammed")
     missing = "" if up else degraded.reason if degraded and state == "failed" else _what_is_missing(endpoint)
     if not missing or (route is not None and missing in (route.message, f"{route.reason}: {route.message}")):
-        return RolloutStep("up", state, "  ".join(filter(None, (name, ready))))  # the route waits: its own row says why
+        return RolloutStep("up", state, "  ".join(filter(None, (name, ready))), name)  # the route's row says why
     unsaid = [each for each in (name, ready) if each and each.removesuffix(" ready") not in missing]
     more = f" ({', '.join(unsaid)})" if unsaid else ""
-    return RolloutStep("up", state, f"{missing.rstrip('. ')}{more}")
+    said = (degraded.reason, degraded.message) if degraded and state == "failed" else _waits(endpoint)
+    return RolloutStep("up", state, f"{missing.rstrip('. ')}{more}", name, *said)
 
 
 def _route(endpoint: StoredEndpoint, *, up: bool) -> RolloutStep:
     programmed = endpoint.status.condition("RouteProgrammed")
     kind = text(endpoint.spec, "route", "kind")
-    if programmed is not None and programmed.status != "True":
-        return RolloutStep("route", "active", programmed.message or f"{kind}  {programmed.reason}")
-    if not up or programmed is None:
+    if programmed is None:
         return RolloutStep("route", "later", kind)
-    return RolloutStep("route", "done", f"{kind}  {_ROUTE_WORDS.get(programmed.reason, programmed.reason)}")
+    said = ("", programmed.reason, programmed.message)
+    if programmed.status != "True":
+        return RolloutStep("route", "active", programmed.message or f"{kind}  {programmed.reason}", *said)
+    if not up:
+        return RolloutStep("route", "later", kind, *said)
+    words = _ROUTE_WORDS.get(programmed.reason, programmed.reason)
+    return RolloutStep("route", "done", f"{kind}  {words}", *said)
 
 
 def _gone(endpoint: StoredEndpoint, old: str, *, up: bool) -> RolloutStep:
     """The parts of the revision that served stand in the ledger until they are proven gone."""
     left = [entry for entry in endpoint.status.ledger if f"{endpoint.metadata.name}-{entry.revision}" == old]
     if not left:
-        return RolloutStep("gone", "done", old)
+        return RolloutStep("gone", "done", old, old)
     shown = ", ".join(f"{entry.kind.lower()}/{entry.name}" for entry in left[:2])
     more = f" and {len(left) - 2} more" if len(left) > 2 else ""
-    return RolloutStep("gone", "active" if up else "later", f"{shown}{more} left ({old})")
+    return RolloutStep("gone", "active" if up else "later", f"{shown}{more} left ({old})", old)
 
 
 def _what_serves(endpoint: StoredEndpoint) -> str:
@@ -198,11 +212,17 @@ def _what_is_missing(endpoint: StoredEndpoint) -> str:
     """The wait, in the operator's words."""
     if endpoint.status.waiting_for:
         return endpoint.status.waiting_for
+    reason, message = _waits(endpoint)
+    return (f"{reason}: {message}" if message else reason) or endpoint.phase.lower()
+
+
+def _waits(endpoint: StoredEndpoint) -> tuple[str, str]:
+    """Reason and message of the condition that says what is waited for; empty where none does."""
     for type_, interesting in (("Progressing", "True"), ("Available", "False")):
         condition = endpoint.status.condition(type_)
         if condition is not None and condition.status == interesting:
-            return f"{condition.reason}: {condition.message}" if condition.message else condition.reason
-    return endpoint.phase.lower()
+            return condition.reason, condition.message
+    return "", ""
 
 
 def _is_true(endpoint: StoredEndpoint, type_: str) -> bool:

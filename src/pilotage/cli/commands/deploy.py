@@ -10,6 +10,7 @@ from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import BadTarget, plain_errors
 from pilotage.cli.model_option import with_model
 from pilotage.cli.options import Patience, cluster_options, files_option, namespace_option, rollout_options
+from pilotage.cli.output.objects import print_list, print_object
 from pilotage.cli.output.text import note, say
 from pilotage.cli.rollout import carry_out, follow_rollout
 from pilotage.cli.spec_options import as_flags, spec_options
@@ -19,7 +20,6 @@ from pilotage.rollout.requests import (
     EndpointExists,
     Manifests,
     create,
-    endpoint_name,
     sorted_manifests,
     with_defaults_of,
 )
@@ -78,17 +78,19 @@ async def deploy(
         else:
             wanted = sorted_manifests(manifests(files), namespace, session.client.namespace)
         try:
-            await create(session.client, wanted, dry_run=True)
+            checked = await create(session.client, wanted, dry_run=True)
         except EndpointExists as error:
             if not replace:
                 again = [name, *as_flags(arguments)] if name else [word for file in files for word in ("-f", str(file))]
                 raise _refusal(error, [*again, "-n", error.endpoint.meta.namespace]) from error
             return await _replace(session, cluster, error.endpoint, wanted, patience, dry_run=dry_run)
         if dry_run:
-            say(*(f"{endpoint_name(body)} would be created" for body in wanted.endpoints), err=patience.json)
+            _show_checked(checked, "would be created", patience)
             return 0
         made = await create(session.client, wanted, dry_run=False)
-        say(*(f"{obj.ref} created" for obj in made), err=patience.json)
+        if not patience.wait and not patience.text and len(made) > 1:
+            print_list(patience.output, made)
+            return 0
         return max([await follow_rollout(session, EndpointChange(None, obj), patience, cluster) for obj in made])
 
 
@@ -107,6 +109,16 @@ def _refusal(error: EndpointExists, again: list[str]) -> TargetError:
     return TargetError(f"{error} Change it with:", join(["pilotage", command, *again, *more]))
 
 
+def _show_checked(objects: list[Object], what: str, patience: Patience) -> None:
+    """The result of a dry run."""
+    if patience.text:
+        say(*(f"{obj.ref} {what}" for obj in objects))
+    elif len(objects) == 1:
+        print_object(patience.output, objects[0])
+    else:
+        print_list(patience.output, objects)
+
+
 async def _replace(
     session: Session, cluster: ClusterChoice, there: Object, wanted: Manifests, patience: Patience, *, dry_run: bool
 ) -> int:
@@ -121,8 +133,7 @@ async def _replace(
         return as_written(old, wanted.endpoints[0])
 
     if dry_run:
-        alter(there)
-        say(f"{there.ref} would be replaced", err=patience.json)
+        _show_checked([Object.from_dict(alter(there))], "would be replaced", patience)
         return 0
     await create(session.client, wanted._replace(endpoints=[]), dry_run=False)
     return await carry_out(session, there.key, alter, patience, cluster)

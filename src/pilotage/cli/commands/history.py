@@ -1,7 +1,6 @@
 """``pilotage history``: the revisions of an endpoint."""
 
 import datetime as dt
-import json
 
 import click
 
@@ -9,11 +8,12 @@ from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import ENDPOINTS
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import cluster_options, name_argument, namespace_option, output_option
+from pilotage.cli.options import cluster_options, name_argument, namespace_option, objects_option
 from pilotage.cli.output.endpoints import model_of
+from pilotage.cli.output.objects import print_list
 from pilotage.cli.output.table import age, table
 from pilotage.cli.output.text import coloured, say
-from pilotage.kube import ObjectKey
+from pilotage.kube import Json, Object, ObjectKey
 from pilotage.rollout.requests import get
 from pilotage.teardown.snapshot.fields import text
 
@@ -22,7 +22,7 @@ from pilotage.teardown.snapshot.fields import text
 @name_argument
 @namespace_option
 @cluster_options
-@output_option
+@objects_option()
 @plain_errors
 @asynchronous
 async def history(name: str, namespace: str, cluster: ClusterChoice, output: str) -> None:
@@ -37,10 +37,17 @@ async def history(name: str, namespace: str, cluster: ClusterChoice, output: str
     """
     async with cluster.session() as session:
         obj = await get(session.client, ENDPOINTS, ObjectKey(namespace or session.client.namespace, name))
-    if output == "json":
-        click.echo(json.dumps(obj.get("status", "history", default=[]), indent=2))
+    if output != "text":
+        print_list(output, [_revision(obj, each) for each in obj.get("status", "history", default=[])])
     else:
         say(*lines(StoredEndpoint.of(obj), dt.datetime.now(dt.UTC)))
+
+
+def _revision(endpoint: Object, each: Json) -> Json:
+    """A revision for scripts: what stands in the status, and the names that make an object of it."""
+    name = f"{endpoint.meta.name}-{each.get('number')}"
+    meta = {"name": name, "namespace": endpoint.meta.namespace}
+    return {"apiVersion": ENDPOINTS.api_version, "kind": "Revision", "metadata": meta} | each
 
 
 def lines(endpoint: StoredEndpoint, now: dt.datetime) -> list[str]:

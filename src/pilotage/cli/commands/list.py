@@ -1,7 +1,6 @@
 """``pilotage list``: the endpoints, a line for each."""
 
 import datetime as dt
-import json
 from collections.abc import Iterable
 
 import click
@@ -10,8 +9,9 @@ from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import ENDPOINTS
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import cluster_options, namespace_options
+from pilotage.cli.options import cluster_options, namespace_options, objects_option
 from pilotage.cli.output.endpoints import model_of, ready_of, route_of
+from pilotage.cli.output.objects import print_list
 from pilotage.cli.output.table import NOTHING, age, table
 from pilotage.cli.output.text import coloured, say
 from pilotage.kube import Object, Resource
@@ -22,7 +22,7 @@ from pilotage.teardown.snapshot.fields import text
 @click.command("list")
 @namespace_options
 @click.option("-l", "--selector", metavar="SELECTOR", default="", help="Those with these labels.")
-@click.option("-o", "--output", type=click.Choice(["text", "wide", "json"]), default="text", show_default=True)
+@objects_option("wide")
 @cluster_options
 @plain_errors
 @asynchronous
@@ -37,8 +37,8 @@ async def list_(namespace: str, all_namespaces: bool, selector: str, output: str
     Exit codes: 0 listed (there may be none), 2 bad usage, 3 the API could not be read.
     """
     found = await list_objects(cluster, ENDPOINTS, namespace, all_namespaces, selector)
-    if output == "json":
-        click.echo(as_json(found))
+    if output not in ("text", "wide"):
+        print_list(output, found)
         return
     endpoints = [StoredEndpoint.of(obj) for obj in found]
     if not endpoints:
@@ -57,18 +57,6 @@ async def list_objects(
         place = "" if all_namespaces else namespace or session.client.namespace
         found = (await session.client.list(resource, place, labels=labels)).items
     return sorted(found, key=lambda obj: (obj.meta.namespace, obj.meta.name))
-
-
-def as_json(objects: Iterable[Object]) -> str:
-    """JSON as `kubectl get -o json` has it."""
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": [plain(obj) for obj in objects]}, indent=2)
-
-
-def plain(obj: Object) -> dict[str, object]:
-    """An object for scripts: all of it but managedFields."""
-    body = obj.to_dict()
-    body["metadata"].pop("managedFields", None)
-    return body
 
 
 def lines(endpoints: Iterable[StoredEndpoint], now: dt.datetime, *, wide: bool, namespaces: bool) -> list[str]:

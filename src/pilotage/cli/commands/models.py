@@ -1,7 +1,6 @@
 """``pilotage models``: the Models, and how far each is."""
 
 import datetime as dt
-import json
 from collections.abc import Iterable
 
 import click
@@ -9,11 +8,12 @@ import click
 from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.model import Format, StoredModel
 from pilotage.api.names import ENDPOINTS, MODELS
-from pilotage.cli.commands.list import as_json, list_objects, plain
+from pilotage.cli.commands.list import list_objects
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import cluster_options, namespace_options, output_option
+from pilotage.cli.options import cluster_options, namespace_options, objects_option
 from pilotage.cli.output.endpoints import condition_lines
+from pilotage.cli.output.objects import print_list, print_object
 from pilotage.cli.output.table import NOTHING, age, facts, size, table
 from pilotage.cli.output.text import coloured, paint, say
 from pilotage.kube import Object, ObjectKey
@@ -26,7 +26,7 @@ from pilotage.teardown.snapshot.fields import text
 @namespace_options
 @click.option("-l", "--selector", metavar="SELECTOR", default="", help="Those with these labels.")
 @cluster_options
-@output_option
+@objects_option()
 @plain_errors
 @asynchronous
 async def models(
@@ -45,14 +45,14 @@ async def models(
         if all_namespaces or selector:
             raise click.UsageError("A name stands alone: leave out -A and -l.")
         obj, users = await _read(cluster, name, namespace)
-        if output == "json":
-            click.echo(json.dumps(plain(obj), indent=2))
+        if output != "text":
+            print_object(output, obj)
         else:
             say(*page(StoredModel.of(obj), [StoredEndpoint.of(each) for each in users], now))
         return
     found = await list_objects(cluster, MODELS, namespace, all_namespaces, selector)
-    if output == "json":
-        click.echo(as_json(found))
+    if output != "text":
+        print_list(output, found)
     elif not found:
         say("No models found.", err=True)
     else:

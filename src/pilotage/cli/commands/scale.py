@@ -4,8 +4,18 @@ import click
 
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import cluster_options, name_argument, namespace_option
+from pilotage.cli.options import (
+    Patience,
+    cluster_options,
+    name_argument,
+    namespace_option,
+    objects_option,
+    seconds_option,
+    together,
+)
+from pilotage.cli.output.objects import print_object
 from pilotage.cli.output.text import say
+from pilotage.cli.rollout import follow_rollout
 from pilotage.kube import ObjectKey
 from pilotage.rollout import requests
 
@@ -14,21 +24,40 @@ from pilotage.rollout import requests
 @name_argument
 @click.option("--replicas", metavar="N", type=click.IntRange(min=0), required=True, help="How many.")
 @namespace_option
+@together(
+    "patience",
+    Patience,
+    click.option("--wait", is_flag=True, help="Wait until so many are ready, and as `pilotage deploy` does."),
+    seconds_option("--timeout", 600.0),
+    objects_option(),
+)
 @cluster_options
 @plain_errors
 @asynchronous
-async def scale(name: str, replicas: int, namespace: str, cluster: ClusterChoice) -> None:
+async def scale(name: str, replicas: int, namespace: str, patience: Patience, cluster: ClusterChoice) -> int:
     """Set the number of replicas of an endpoint.
 
     \b
     pilotage scale assistant --replicas 3 -n chat
+    pilotage scale assistant --replicas 3 --wait
 
-    It changes in place: there is no new revision. An endpoint that scales by itself is left alone.
+    It changes in place: there is no new revision. An endpoint that scales by itself is left alone. It does not wait
+    until the replicas are ready, unless --wait is given.
 
-    Exit codes: 0 set, 2 bad usage, no such endpoint or refused, 3 the API could not be reached.
+    Exit codes: 0 set (with --wait: and ready), 1 not ready in time, or somebody changed it meanwhile, 2 bad usage, no
+    such endpoint or refused, 3 the API could not be reached, 130 Ctrl-C (the operator continues).
     """
     async with cluster.session() as session:
         key = ObjectKey(namespace or session.client.namespace, name)
-        before = await requests.scale(session.client, key, replicas)
-    had = before.get("spec", "replicas", default=1)
-    say(f"{before.ref} {f'has {had} replicas already' if had == replicas else f'scaled from {had} to {replicas}'}")
+        changed = await requests.scale(session.client, key, replicas)
+        assert changed.before is not None
+        had = changed.before.get("spec", "replicas", default=1)
+        if patience.wait:
+            return await follow_rollout(session, changed, patience, cluster)
+    if not patience.text:
+        print_object(patience.output, changed.after)
+    elif changed.anything:
+        say(f"{changed.after.ref} scaled from {had} to {replicas}")
+    else:
+        say(f"{changed.after.ref} has {replicas} replica{'s' * (replicas != 1)} already")
+    return 0

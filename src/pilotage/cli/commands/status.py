@@ -1,18 +1,17 @@
 """``pilotage status``: one endpoint on one page."""
 
 import datetime as dt
-import json
 from typing import NamedTuple
 
 import click
 
 from pilotage.api.endpoint_status import StoredEndpoint, TeardownState
 from pilotage.api.names import ENDPOINTS
-from pilotage.cli.commands.list import plain
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import cluster_options, name_argument, namespace_option, output_option
+from pilotage.cli.options import cluster_options, name_argument, namespace_option, objects_option
 from pilotage.cli.output.endpoints import condition_lines, model_of, ready_of, route_of, wait_line
+from pilotage.cli.output.objects import print_object
 from pilotage.cli.output.table import age, facts, table
 from pilotage.cli.output.text import coloured, paint, say
 from pilotage.kube import EVENTS, Client, Forbidden, Object, ObjectKey
@@ -37,7 +36,7 @@ class EndpointEvent(NamedTuple):
 @name_argument
 @namespace_option
 @cluster_options
-@output_option
+@objects_option()
 @plain_errors
 @asynchronous
 async def status(name: str, namespace: str, cluster: ClusterChoice, output: str) -> None:
@@ -52,8 +51,8 @@ async def status(name: str, namespace: str, cluster: ClusterChoice, output: str)
     async with cluster.session() as session:
         obj = await get(session.client, ENDPOINTS, ObjectKey(namespace or session.client.namespace, name))
         notes = await _notes(session.client, obj)
-    if output == "json":
-        click.echo(json.dumps(plain(obj) | {"events": [note._asdict() for note in notes or ()]}, indent=2))
+    if output != "text":
+        print_object(output, obj.to_dict() | {"events": [note._asdict() for note in notes or ()]})
     else:
         say(*page(StoredEndpoint.of(obj), notes, dt.datetime.now(dt.UTC)))
 

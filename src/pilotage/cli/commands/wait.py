@@ -9,7 +9,8 @@ import click
 from pilotage.catalogue.reading import FOR_FINALIZERS
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import cluster_options, namespace_option, need_words, seconds_option
+from pilotage.cli.options import cluster_options, namespace_option, need_words, objects_option, seconds_option
+from pilotage.cli.output.objects import print_list
 from pilotage.cli.output.text import note, say
 from pilotage.kube import ApiError
 from pilotage.teardown.diagnosis.why.explain import explain
@@ -33,9 +34,10 @@ TELL_AGAIN_SECONDS = 15.0
 @namespace_option
 @seconds_option("--timeout", 600.0, "How long to wait. Then it says why they are still there.")
 @cluster_options
+@objects_option()
 @plain_errors
 @asynchronous
-async def wait(words: tuple[str, ...], namespace: str, timeout: float, cluster: ClusterChoice) -> int:
+async def wait(words: tuple[str, ...], namespace: str, timeout: float, cluster: ClusterChoice, output: str) -> int:
     """Wait until objects are proven gone.
 
     \b
@@ -43,7 +45,8 @@ async def wait(words: tuple[str, ...], namespace: str, timeout: float, cluster: 
     pilotage wait namespace/shop --timeout 120
 
     The objects are fixed at the start, by uid: one that is created under the same name later is another object. A fresh
-    read proves that an object is gone. Until then, stderr says what it waits for.
+    read proves that an object is gone. Until then, stderr says what it waits for. With -o json and its like, all of
+    that goes to stderr, and stdout has a List of the objects that are left.
 
     Exit codes: 0 all are proven gone, 1 the time is over (and why they are still there), 2 bad usage, 3 something could
     not be read.
@@ -53,25 +56,28 @@ async def wait(words: tuple[str, ...], namespace: str, timeout: float, cluster: 
     async with cluster.session() as session:
         targets = await resolve(session.client, session.discovery, words, namespace=namespace, absent_ok=True)
         for name in targets.absent:
-            say(f"{name} is not there")
+            say(f"{name} is not there", err=output != "text")
         pending = {item.uid: item for item in targets.found}
 
         def on_gone(gone: ProvenGone) -> None:
             pending.pop(gone.item.uid, None)
             other = f"; another one has its name by now (uid {gone.successor})" if gone.successor else ""
-            say(f"{gone.item} is gone (uid {gone.item.uid}, {gone.request}){other}")
+            say(f"{gone.item} is gone (uid {gone.item.uid}, {gone.request}){other}", err=output != "text")
 
         teller = asyncio.create_task(_tell(session, pending))
         try:
             async with asyncio.timeout(timeout):
                 await wait_gone(session.client, list(pending.values()), on_gone)
         except TimeoutError:
-            return await _give_up(session, list(pending.values()), timeout, cluster)
+            lines = await _why_left(session, list(pending.values()), timeout, cluster)
+            say(*lines, err=output != "text")
         finally:
             teller.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await teller
-    return 0
+    if output != "text":
+        print_list(output, [item.object for item in pending.values()])
+    return 1 if pending else 0
 
 
 async def _tell(session: Session, pending: dict[str, Item]) -> None:
@@ -103,15 +109,13 @@ async def _explain(session: Session, items: list[Item]) -> list[Explanation]:
     return await until_resolved(session.client, world, think)
 
 
-async def _give_up(session: Session, left: list[Item], timeout: float, cluster: ClusterChoice) -> int:
-    """The time is over: say what is left and why."""
-    say(f"After {timeout:g} s, {len(left)} {'is' if len(left) == 1 else 'are'} still there:")
+async def _why_left(session: Session, left: list[Item], timeout: float, cluster: ClusterChoice) -> list[str]:
+    """The time is over: what is left and why."""
+    lines = [f"After {timeout:g} s, {len(left)} {'is' if len(left) == 1 else 'are'} still there:"]
     shown = left[:5]
     try:
         for explanation in await _explain(session, shown):
-            say("", *render(explanation, cluster.complete))
+            lines += ["", *render(explanation, cluster.complete)]
     except ApiError as error:
-        say(f"{', '.join(map(str, shown))}: why could not be read: {error}")
-    for item in left[len(shown) :]:
-        say(f"{item}")
-    return 1
+        lines.append(f"{', '.join(map(str, shown))}: why could not be read: {error}")
+    return lines + [str(item) for item in left[len(shown) :]]
