@@ -27,6 +27,15 @@ REMOTE = os.environ.get("PILOTAGE_TEST_KUBECONFIG")
 UNDER_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
 
+@pytest.fixture(autouse=True, scope="session")
+def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Folder for the receipts of commands, also of those that are processes of their own: not the user's home."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("state")
+        patch.setenv("XDG_STATE_HOME", str(folder))
+        yield folder
+
+
 class ControlPlane:
     """State of the control plane in this session; one per session, in the config's stash."""
 

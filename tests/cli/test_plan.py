@@ -9,6 +9,7 @@ import pytest
 from controlplane import Access
 from pilotage.kube import Client, KindNotServed, Object, Resource
 from tests.cli.running import Ran, ask, run
+from tests.cli.serving import Chat
 from tests.support import kinds
 from tests.support.waiting import eventually
 
@@ -210,3 +211,12 @@ def test_a_kind_that_is_new_since_the_last_command_is_not_missed(
     for ran in ask(config, plan):
         assert (ran.code, ran.err) == (0, "")
         assert f"widget/new -n {namespace}" in ran.out
+
+
+@pytest.mark.parametrize("command", [("plan",), ("delete", "--yes"), ("delete", "--dry-run")], ids=" ".join)
+@pytest.mark.parametrize("kind", ["cm", "se"])
+def test_a_namespace_that_is_not_there_is_said_to_be_so(chat: Chat, command: tuple[str, ...], kind: str):
+    ran = run(*command, f"{kind}/a", "-n", "typo", kubeconfig=chat.kubeconfig)
+    assert ran.code == 1
+    assert "There is no namespace typo. `kubectl get namespaces` lists those there are." in ran.out
+    assert "not there" not in ran.out

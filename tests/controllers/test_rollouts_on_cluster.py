@@ -273,13 +273,21 @@ def test_what_refers_to_a_part_under_whatever_name_is_found_and_each_uid_is_prov
         place.until(lambda: place.serves("chat"))
         place.kubectl("autoscale", "deployment", "chat-1", "--name=team-hpa", "--min=1", "--max=3")
         place.kubectl("create", "ingress", "team-ingress", "--rule=team.example.com/=chat-1:80")
+        labels = json.loads(place.kubectl("get", "deployment", "chat-1", "-o", "json"))["spec"]["selector"][
+            "matchLabels"
+        ]
+        selector = ",".join(f"{key}={value}" for key, value in labels.items())
+        place.kubectl("create", "pdb", "team-pdb", f"--selector={selector}", "--min-available=1")
         uids = {entry["uid"] for entry in place.status("chat")["ledger"]}
         place.delete("chat")
         place.until(lambda: place.get("chat") is None)
         found = receipt(place, "chat")
+        system = json.loads(place.kubectl("get", "namespace", "kube-system", "-o", "json"))
+        assert found["cluster"] == system["metadata"]["uid"]
         assert {text.partition(" -n ")[0] for text in found["references"]} == {
             "horizontalpodautoscaler/team-hpa",
             "ingress/team-ingress",
+            "poddisruptionbudget/team-pdb",
         }
         assert uids <= {
             each["uid"] for each in found["objects"] if each["state"] == "gone" and each["proof"]["request"]

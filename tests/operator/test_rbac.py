@@ -91,7 +91,7 @@ def test_with_all_its_powers_nothing_is_refused(tmp_path):
 
 @pytest.mark.parametrize("verb", ["list", "watch"])
 def test_what_it_may_not_read_is_named_by_its_health(tmp_path, verb):
-    lost = of(verb)
+    lost = [power for power in of(verb) if power.resource != "poddisruptionbudgets"]  # no cache has these
     outcome = run_virtual(play(life, lost, tmp_path))
     assert silent(outcome, lost, "\n".join(outcome.unready)) == []
 
@@ -128,6 +128,7 @@ def test_what_it_may_not_do_to_a_part_is_said_by_the_endpoint(tmp_path, verb, re
         of("get", resources=("leases",)),
         of("create", resources=("leases",)),
         of("update", resources=("leases",)),
+        of("list", resources=("poddisruptionbudgets",)),
         of("patch", resources=("servingendpoints", "models")),
         of("patch", resources=("servingendpoints/status", "models/status")),
         of("patch", resources=("teardowns/status",))
@@ -144,11 +145,12 @@ def test_what_no_object_can_say_is_in_the_log(tmp_path, lost):
 async def start(world: SimulatedWorld, user: Client, rule: rbac.RbacRule) -> None:
     """Play what shows that a rule is missing: for most rules the start alone.
 
-    For the others an endpoint is created, or a process on a Host. An Event tells that its second revision serves. The
-    last one is deleted while its router is uninstalled.
+    For the others an endpoint is created, or a process on a Host. An Event tells that its second revision serves.
+    Budgets are read when one is deleted. The last one is deleted while its router is uninstalled.
     """
     await asyncio.sleep(2.0)
-    if "list" in rule.verbs:
+    budgets = "poddisruptionbudgets" in rule.resources
+    if "list" in rule.verbs and not budgets:
         return
     if "hostservices" in rule.resources:
         labels = {LABEL_MANAGED_BY: MANAGED_BY, LABEL_ENDPOINT_UID: "e0e0"}
@@ -164,9 +166,10 @@ async def start(world: SimulatedWorld, user: Client, rule: rbac.RbacRule) -> Non
     if "events" in rule.resources:
         await user.patch(ENDPOINTS, created.key, merge_patch({"spec": {"runtime": {"args": ["--seed", "2"]}}}))
         await asyncio.sleep(5.0)
-    if last:
+    if last or budgets:
         await user.delete(ENDPOINTS, created.key, uid=created.meta.uid, propagation=Propagation.BACKGROUND)
         await asyncio.sleep(5.0)
+    if last:
         definition = await user.get(CRDS, ObjectKey("", "httpproxies.projectcontour.io"))
         await user.delete(CRDS, definition.key, uid=definition.meta.uid, propagation=Propagation.BACKGROUND)
         await asyncio.sleep(60.0)

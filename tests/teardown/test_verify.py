@@ -1,9 +1,11 @@
 """Verification of a receipt on a real API server: by uid, whatever object has the name now."""
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import msgspec
+import pytest
+from msgspec.structs import replace
 
 from controlplane import Access, Cluster
 from pilotage.catalogue.phase import Phase
@@ -36,7 +38,13 @@ def entry(obj: Object, *, keep: bool = False, resource: Resource = CONFIG_MAPS) 
 
 def receipt(*entries: Entry, result: str = "complete") -> Receipt:
     ledger = Ledger(targets=("configmap/a",), started="2026-11-15T10:00:00Z", policy=Policy(), entries=entries)
-    return Receipt(("configmap/a",), SERVER, "", ledger.started, ledger, result=result)
+    objects = tuple(record(each) for each in entries)
+    return Receipt(("configmap/a",), SERVER, "", ledger.started, ledger, result=result, objects=objects)
+
+
+def record(entry: Entry) -> ObjectRecord:
+    version, state = entry.resource.api_version, "kept" if entry.disposition is Disposition.KEEP else "gone"
+    return ObjectRecord(version, entry.resource.kind, entry.namespace, entry.name, entry.uid, "named", "remove", state)
 
 
 async def gone(client: Client, namespace: str, name: str = "a") -> Object:
@@ -120,3 +128,42 @@ async def test_on_another_cluster_all_seems_to_be_gone(cluster: Access, namespac
     assert elsewhere.verdict is ReceiptVerdict.UNKNOWN
     assert SERVER in elsewhere.elsewhere
     assert moved.verdict is ReceiptVerdict.HOLDS  # the kept object is there: it is the same cluster
+
+
+@pytest.mark.parametrize(
+    ("forge", "said"),
+    [
+        (lambda objects: (), "its ledger has configmap/a -n"),
+        (lambda objects: (replace(objects[0], uid="of-another"),), "its ledger has configmap/a -n"),
+        (lambda objects: (replace(objects[0], name="b"),), "its ledger has configmap/a -n"),
+        (
+            lambda objects: (replace(objects[0], state="left"),),
+            "it is called complete, and configmap/a",
+        ),
+        (
+            lambda objects: (*objects, replace(objects[0], uid="one-more")),
+            "(uid one-more), and its ledger",
+        ),
+        (lambda objects: objects * 2, "it has an object twice"),
+    ],
+)
+async def test_objects_that_are_not_those_of_the_ledger_do_not_hold(
+    cluster: Access, namespace: str, forge: Callable[[tuple[ObjectRecord, ...]], tuple[ObjectRecord, ...]], said: str
+):
+    """Only the ledger is read again: whoever reads the objects must be told the same."""
+    async with connected(cluster.kubeconfig) as client:
+        written = receipt(entry(await gone(client, namespace)))
+        forged = msgspec.structs.replace(written, objects=forge(written.objects))
+        found = await verify(client, forged, server=SERVER)
+    assert found.verdict is ReceiptVerdict.DOES_NOT_HOLD
+    assert said in found.contradiction
+
+
+async def test_the_identity_of_the_cluster_counts_and_not_its_address(cluster: Access, namespace: str):
+    async with connected(cluster.kubeconfig) as client:
+        written = msgspec.structs.replace(receipt(entry(await gone(client, namespace))), cluster="c1")
+        same = await verify(client, written, server="https://elsewhere:1", cluster="c1")
+        other = await verify(client, written, server=SERVER, cluster="c2")
+    assert same.verdict is ReceiptVerdict.HOLDS
+    assert other.verdict is ReceiptVerdict.UNKNOWN
+    assert other.elsewhere == "the receipt was made on the cluster c1, and this is c2"

@@ -32,7 +32,7 @@ COMMANDS = {
     "models": "List the Models, or show one: its source, the progress of its fetch, its format, and who serves it.",
     "operator": "Run the controllers of models and endpoints until SIGTERM.",
     "plan": "Show what `pilotage delete` would do, and what would block it.",
-    "receipt": "Check the receipts that `pilotage delete` writes.",
+    "receipt": "Show and check the receipts that `pilotage delete` and the operator write.",
     "redeploy": "Change an endpoint: a new revision starts, takes over the route, and the old one is removed.",
     "rollback": "Return an endpoint to an earlier revision.",
     "scale": "Set the number of replicas of an endpoint.",

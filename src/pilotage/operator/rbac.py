@@ -52,8 +52,14 @@ EVERYWHERE = (
     RbacRule("autoscaling", ("horizontalpodautoscalers",), MAKE, "spec.autoscaling"),
     RbacRule("keda.sh", ("scaledobjects",), MAKE, "spec.autoscaling, where there is KEDA"),
     *(RbacRule(each.group, (each.plural,), MAKE, f"routes of kind {each.kind}") for each in ROUTE_RESOURCES),
+    RbacRule("policy", ("poddisruptionbudgets",), ("get", "list"), "to name those that select what is gone"),
     RbacRule("serving.kserve.io", ("inferenceservices",), MAKE, "placement.kind KServe"),
-    RbacRule("", ("namespaces",), ("get",), "to see at the start that its own is there"),
+    RbacRule(
+        "",
+        ("namespaces",),
+        ("get",),
+        "to see at the start that its own is there; the identity of the cluster, for receipts",
+    ),
     RbacRule("apiextensions.k8s.io", ("customresourcedefinitions",), ("get",), "to tell a kind that is gone"),
     RbacRule("events.k8s.io", ("events",), ("create", "patch"), "to tell people what happens"),
 )

@@ -12,6 +12,7 @@ from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import BadTarget, NoAnswer, plain_errors
 from pilotage.cli.options import cluster_options, output_option, seconds_option, target_options
 from pilotage.cli.output.plan import (
+    absent_lines,
     exit_code,
     headline,
     plan_lines,
@@ -48,13 +49,14 @@ if TYPE_CHECKING:
     "receipt_file",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The file of the receipt.  [default: NAME-DATE-TIME.json here]",
+    help="The file of the receipt.  [default: NAME-DATE-TIME.json in $XDG_STATE_HOME/pilotage/receipts]",
 )
 @click.option(
     "--resume",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Resume the teardown of this receipt, with the parts that have appeared since.",
+    help="Resume the teardown of this receipt (a path, or a name in that folder), with the parts that have appeared "
+    "since.",
 )
 @cluster_options
 @output_option
@@ -85,7 +87,10 @@ async def delete(
     Exit codes: 0 all is proven gone, 1 something is left or unknown, 2 bad usage, 3 the API could not be read,
     130 Ctrl-C.
     """
+    from pilotage.teardown.session.receipt_files import find_receipt
+
     request = request._replace(timeout=timeout, drain=drain)
+    resume = find_receipt(resume) if resume is not None else None
     if resume is None:
         request.check()
     elif request != TeardownRequest(timeout=timeout):
@@ -209,7 +214,7 @@ def _show(prepared: Prepared, resumed: Resumed | None, options: _Options) -> int
         brief = options.yes and bool(prepared.ledger.going)
         say(*_plan_lines(prepared, resumed, options, brief=brief), err=asks)
     if not prepared.ledger.going:
-        return 0
+        return 1 if prepared.no_namespace else 0
     if options.dry_run:
         return exit_code(prepared)
     if asks and not click.confirm("Continue?", default=False, err=True):
@@ -232,6 +237,6 @@ def _plan_lines(prepared: Prepared, resumed: Resumed | None, options: _Options, 
         return lines + plan_lines(prepared, options.cluster.complete)
     if resumed is not None:  # what goes was chosen by a file, and not by what was typed
         lines += rows(prepared.ledger.going)
-    lines += (f"{name} is not there" for name in prepared.absent)
+    lines += absent_lines(prepared)
     lines += [headline(prepared)] if prepared.ledger.going else []
     return lines + [f"BLOCKS   {hazard.text}" for hazard in prepared.hazards if hazard.blocks]

@@ -16,6 +16,7 @@ from pilotage.teardown.diagnosis.leaks import Leak, find_leaks, left_over, undum
 from pilotage.teardown.engine.receipt import Receipt, load
 from pilotage.teardown.session import Session
 from pilotage.teardown.session.reading import check_namespace, read_world
+from pilotage.teardown.session.receipt_files import find_receipt
 from pilotage.teardown.session.relation_files import related_graph
 from pilotage.teardown.snapshot.dump import load_dump
 from pilotage.teardown.snapshot.resolve import until_resolved
@@ -72,7 +73,7 @@ async def leaks(
     Exit codes: 0 there are none, 1 there are some, 2 bad usage, 3 none were found, but not everything could be read, or
     is in the dump.
     """
-    receipt = load(receipt_file) if receipt_file else None
+    receipt = load(find_receipt(receipt_file)) if receipt_file else None
     if files:
         found = _from_dump(files, namespace, receipt)
     else:

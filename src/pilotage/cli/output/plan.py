@@ -16,7 +16,9 @@ ROWS_MAX = 20
 
 def exit_code(prepared: Prepared) -> int:
     """0: a delete should go through; 1: something probably stands in its way, or what is meant is not known in full."""
-    return 1 if prepared.ledger.unread or any(hazard.blocks for hazard in prepared.hazards) else 0
+    return (
+        1 if prepared.no_namespace or prepared.ledger.unread or any(hazard.blocks for hazard in prepared.hazards) else 0
+    )
 
 
 def unread_sentence(ledger: Ledger) -> str:
@@ -34,7 +36,7 @@ def plan_lines(prepared: Prepared, complete: Callable[[str], str]) -> list[str]:
     from pilotage.catalogue.phase import Phase
 
     ledger = prepared.ledger
-    lines = [f"{name} is not there: nothing to do" for name in prepared.absent]
+    lines = absent_lines(prepared)
     if not ledger.going:
         return lines or ["Nothing to delete."]
     lines.append(headline(prepared))
@@ -61,6 +63,13 @@ def plan_lines(prepared: Prepared, complete: Callable[[str], str]) -> list[str]:
             advice = f"{hazard.advice} {complete(hazard.command)}".rstrip()
             lines += (f"          {line}" for line in (*hazard.evidence, advice) if line)
     return lines
+
+
+def absent_lines(prepared: Prepared) -> list[str]:
+    """The objects that were named and are not there; or their namespace, if that is not there."""
+    if prepared.no_namespace:
+        return [f"There is no namespace {prepared.no_namespace}. `kubectl get namespaces` lists those there are."]
+    return [f"{name} is not there: nothing to do" for name in prepared.absent]
 
 
 def headline(prepared: Prepared) -> str:

@@ -32,7 +32,7 @@ from pilotage.runtime.types import Reconcile, Result, TerminalError
 from pilotage.teardown.engine.decision import Cause, Decision, Wait
 from pilotage.teardown.engine.executor import Executor
 from pilotage.teardown.engine.observers import POLL_SECONDS, Reader
-from pilotage.teardown.engine.receipt import conclude
+from pilotage.teardown.engine.receipt import cluster_uid, conclude
 from pilotage.teardown.engine.run_state import RunState
 from pilotage.teardown.engine.saved import LedgerRefused, check_saved
 from pilotage.teardown.planning.ledger import Ledger
@@ -104,6 +104,8 @@ class TeardownController:
         self._endpoints = around.endpoints
         self._home = around.namespace
         self._server = around.server
+        self._cluster = ""
+        """Its identity, once it was read."""
         self._references = ForeignReferences(context.client, caches)
         self._running: dict[str, _Run] = {}
         self._crowd = 0
@@ -233,7 +235,8 @@ class TeardownController:
             return Result(requeue_after=LOOK_SECONDS)
         await self._let_go_of_kept(run, teardown)
         now = utc_now()
-        final = conclude(run.executor.outcome(proof), self._server, now)
+        self._cluster = self._cluster or await cluster_uid(self._client)
+        final = conclude(run.executor.outcome(proof), self._server, now, self._cluster)
         conditions = set_condition(
             _conditions(record),
             "Complete",

@@ -7,15 +7,19 @@ them, so that nobody has to find out later why they point at nothing. Many teard
 import asyncio
 from typing import NamedTuple
 
+import structlog
+
 from pilotage.api.names import LABEL_ENDPOINT_UID
 from pilotage.controllers.caches import Caches, Seen
 from pilotage.kube import ApiError, Client, KindNotServed, Resource
 from pilotage.runtime.clock import monotonic
-from pilotage.serving.resources import AUTOSCALERS, SCALED_OBJECTS, SERVICES
+from pilotage.serving.resources import AUTOSCALERS, BUDGETS, SCALED_OBJECTS, SERVICES
 from pilotage.traffic.routers import ROUTE_RESOURCES
 
-POINTING = (SERVICES, AUTOSCALERS, SCALED_OBJECTS, *ROUTE_RESOURCES)
-"""The kinds that route to what we make, scale it or select it, and that the operator may read."""
+_log = structlog.get_logger(__name__)
+
+POINTING = (SERVICES, BUDGETS, AUTOSCALERS, SCALED_OBJECTS, *ROUTE_RESOURCES)
+"""The kinds that route to what we make, scale, select or protect it, and that the operator may read."""
 FRESH_SECONDS = 5.0
 """Time for which a search counts for other teardowns, too."""
 
@@ -46,7 +50,7 @@ class ForeignReferences:
 
     async def _search(self, namespace: str) -> PossibleReferrers:
         found = PossibleReferrers([], [])
-        served = [each for each in POINTING if self._caches.serves(each)]
+        served = [each for each in POINTING if each is BUDGETS or self._caches.serves(each)]
         await asyncio.gather(*(self._list(resource, namespace, found) for resource in served))
         return found
 
@@ -56,6 +60,7 @@ class ForeignReferences:
         except KindNotServed:
             return
         except ApiError as error:
+            _log.warning("not searched for references to parts", kind=resource.kind, error=str(error))
             found.problems.append(f"{resource.plural} were not searched for what points here: {error.message}")
         else:
             found.objects.extend(Seen(resource, obj, True) for obj in page.items)

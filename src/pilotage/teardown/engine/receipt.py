@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from pilotage.kube import NAMESPACES, ApiError, Client, ObjectKey
 from pilotage.kube.wire import format_micro_time
 from pilotage.teardown.engine.progress import Outcome
 from pilotage.teardown.engine.saved import LedgerRefused, check_saved
@@ -88,6 +89,15 @@ class Receipt(msgspec.Struct, frozen=True, rename="camel"):
     def count(self, state: str) -> int:
         """Number of objects that ended in a state."""
         return sum(record.state == state for record in self.objects)
+
+
+async def cluster_uid(client: Client) -> str:
+    """The identity of a cluster: the uid of its namespace kube-system. Empty where that may not be read."""
+    try:
+        found = await client.get(NAMESPACES, ObjectKey("", "kube-system"), metadata_only=True)
+    except ApiError:
+        return ""
+    return found.meta.uid
 
 
 def begin(ledger: Ledger, server: str, cluster: str = "") -> Receipt:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pilotage.kube import Client, Json
 from pilotage.teardown.engine.prove import prove
-from pilotage.teardown.engine.receipt import Receipt
+from pilotage.teardown.engine.receipt import ObjectRecord, Receipt
 from pilotage.teardown.planning.ledger import Entry
 
 COMPLETE = "complete"
@@ -43,6 +43,8 @@ class Verification(NamedTuple):
     """Entries that were to be kept, and are not there any more."""
     incomplete: str = ""
     """Why the receipt promises less than it seems to; empty for the receipt of a complete teardown."""
+    contradiction: str = ""
+    """How the receipt contradicts itself; empty where it does not."""
     elsewhere: str = ""
     """Why this may not be the cluster of the receipt; empty where it is."""
 
@@ -57,14 +59,16 @@ class Verification(NamedTuple):
             "kept": [entry.reference for entry in self.kept],
             "lost": [entry.reference for entry in self.lost],
             "incomplete": self.incomplete,
+            "contradiction": self.contradiction,
             "elsewhere": self.elsewhere,
         }
 
 
-async def verify(client: Client, receipt: Receipt, *, server: str = "") -> Verification:
+async def verify(client: Client, receipt: Receipt, *, server: str = "", cluster: str = "") -> Verification:
     """Read everything in a receipt again. Never raises an ApiError: what cannot be read is unread.
 
-    `server` is where the client is connected to: on another cluster all would seem to be gone.
+    `server` is where the client is connected to, and `cluster` the identity of the cluster there, if it is known: on
+    another cluster all would seem to be gone.
     """
     ledger = receipt.ledger
     proof = await prove(client, ledger)
@@ -74,9 +78,9 @@ async def verify(client: Client, receipt: Receipt, *, server: str = "") -> Verif
     kept = tuple(entry for entry in ledger.kept if proof.kept.get(entry.uid) is True)
     lost = tuple(entry for entry in ledger.kept if proof.kept.get(entry.uid) is False)
     # A uid that is there shows that it is the same cluster, whatever its address is by now.
-    elsewhere = "" if back or kept else _elsewhere(receipt, server)
-    incomplete = _incomplete(receipt)
-    if back or lost or incomplete:
+    elsewhere = "" if back or kept else _elsewhere(receipt, server, cluster)
+    incomplete, contradiction = _incomplete(receipt), _contradiction(receipt)
+    if back or lost or incomplete or contradiction:
         verdict = ReceiptVerdict.DOES_NOT_HOLD
     elif elsewhere or proof.unread:
         verdict = ReceiptVerdict.UNKNOWN
@@ -91,6 +95,7 @@ async def verify(client: Client, receipt: Receipt, *, server: str = "") -> Verif
         kept,
         lost,
         incomplete,
+        contradiction,
         elsewhere,
     )
 
@@ -105,7 +110,35 @@ def _incomplete(receipt: Receipt) -> str:
     return "the teardown was cut off, or is still under way: nothing was proven at its end"
 
 
-def _elsewhere(receipt: Receipt, server: str) -> str:
+def _contradiction(receipt: Receipt) -> str:
+    """The first difference between what a finished receipt says of its objects, and its ledger, which is verified."""
+    if receipt.result not in (COMPLETE, "incomplete"):
+        return ""
+    records = {record.uid: record for record in receipt.objects}
+    for entry in receipt.ledger.entries:
+        record = records.pop(entry.uid, None)
+        if record is None or _reference(record) != _reference_of(entry):
+            return f"its ledger has {entry} (uid {entry.uid}), and its objects do not"
+        if receipt.result == COMPLETE and entry in receipt.ledger.going and record.state != "gone":
+            return f"it is called complete, and {entry} is {record.state}"
+    extra = next(iter(records.values()), None)
+    if extra is not None:
+        return f"its objects have {extra} (uid {extra.uid}), and its ledger does not"
+    return "" if len(receipt.objects) == len(receipt.ledger.entries) else "it has an object twice"
+
+
+def _reference(record: ObjectRecord) -> tuple[str, ...]:
+    return record.api_version, record.kind, record.namespace, record.name
+
+
+def _reference_of(entry: Entry) -> tuple[str, ...]:
+    return entry.resource.api_version, entry.resource.kind, entry.namespace, entry.name
+
+
+def _elsewhere(receipt: Receipt, server: str, cluster: str) -> str:
+    if receipt.cluster and cluster:
+        same = receipt.cluster == cluster
+        return "" if same else f"the receipt was made on the cluster {receipt.cluster}, and this is {cluster}"
     if not server or not receipt.server or server == receipt.server:
         return ""
     return f"the receipt was made at {receipt.server}, and this is {server}"

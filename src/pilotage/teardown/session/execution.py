@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from pilotage.kube.wire import format_time, parse_time
+from pilotage.kube.wire import format_time
 from pilotage.runtime.clock import utc_now
 from pilotage.teardown.diagnosis.remedies import spelled, strip_command
 from pilotage.teardown.engine.decision import Cause, Decision, Observation, Wait
@@ -18,6 +18,7 @@ from pilotage.teardown.planning.ledger import Entry, Ledger
 from pilotage.teardown.session import Session
 from pilotage.teardown.session.preparation import Prepared
 from pilotage.teardown.session.reading import cluster_uid
+from pilotage.teardown.session.receipt_files import new_receipt
 from pilotage.teardown.session.request import RequestProblem, RequestRefused
 
 ADVICE_MAX = 20
@@ -82,10 +83,10 @@ class Execution:
     """One run of a teardown. `run` it once; `stop` it at any time: requests under way are finished, none is begun."""
 
     def __init__(self, session: Session, prepared: Prepared, *, receipt: Path | None = None) -> None:
-        """`receipt`: its file; by default one in the working directory, named after the first target."""
+        """`receipt`: its file; by default one in the folder of receipts, named after the first target."""
         started = format_time(utc_now())  # the plan may have been read for long
         ledger = msgspec.structs.replace(prepared.ledger, started=started)
-        self.path = receipt or default_receipt(ledger)
+        self.path = receipt or new_receipt(ledger)
         self._session = session
         self._world = prepared.world
         self._cluster = ""
@@ -178,14 +179,3 @@ class Execution:
 
     def _save_grown(self, ledger: Ledger) -> None:
         save(begin(ledger, self._session.server, self._cluster), self.path)
-
-
-def default_receipt(ledger: Ledger) -> Path:
-    """``NAME-DATE-TIME.json`` in the working directory, after the first target; never a file that exists."""
-    name = ledger.targets[0].partition(" ")[0].rpartition("/")[2] if ledger.targets else "teardown"
-    stem = f"{name}-{parse_time(ledger.started):%Y%m%d-%H%M%S}"
-    path, number = Path(f"{stem}.json"), 1
-    while path.exists():
-        number += 1
-        path = Path(f"{stem}-{number}.json")
-    return path

@@ -21,10 +21,11 @@ from pilotage.teardown.engine.receipt import Receipt, ReceiptError, save
 from pilotage.teardown.planning.arguments import TargetError
 from pilotage.teardown.planning.ledger import Ledger, Policy
 from pilotage.teardown.session import Session
-from pilotage.teardown.session.execution import TeardownObserver, default_receipt
+from pilotage.teardown.session.execution import TeardownObserver
 from pilotage.teardown.session.operator_lease import OperatorPresence
 from pilotage.teardown.session.preparation import Prepared
 from pilotage.teardown.session.reading import cluster_uid
+from pilotage.teardown.session.receipt_files import new_receipt
 from pilotage.teardown.session.teardown_record import RecordedTeardown, is_of_deletion, planned, receipt_of
 from pilotage.teardown.snapshot.world import Name, World
 
@@ -130,14 +131,14 @@ class EndpointTeardown:
     async def follow(self, observer: TeardownObserver, *, receipt: Path | None = None) -> EndpointResult:
         """Follow it until it has ended, or the time is up. Cancelled, it leaves the rest to the operator.
 
-        `receipt`: the file for the receipt; by default one in the working directory, named after the endpoint.
+        `receipt`: the file for the receipt; by default one in the folder of receipts, named after the endpoint.
         """
         record, decision, gone = await self._watch(observer)
         result = self._result(record, decision, gone=gone)
         if result.end is not EndpointEnd.PROVEN:
             return result
         assert record is not None
-        return await self._saved(result, record, receipt or default_receipt(self._planned))
+        return await self._saved(result, record, receipt or new_receipt(self._planned))
 
     async def _watch(self, observer: TeardownObserver) -> tuple[StoredTeardown | None, Decision | None, bool]:
         """The record and the decision in it at the end, and whether the endpoint itself is gone."""

@@ -35,6 +35,8 @@ class Prepared(NamedTuple):
     hazards: list[Hazard]
     absent: list[Name]
     """Objects that were named and are not there: they need no deleting."""
+    no_namespace: str = ""
+    """Namespace that was named and is not there: probably a typing error."""
 
 
 async def plan(session: Session, request: TeardownRequest) -> Prepared:
@@ -63,7 +65,8 @@ async def _plan(session: Session, request: TeardownRequest) -> Prepared:
         return make_ledger(world, graph, found, policy, adopt=request.adopt, **finalizer_questions())
 
     searched = request.selector or request.everything or any(item.group_kind == _NAMESPACE for item in found)
-    return await foresee(session, world, make, unread_kinds(world) if searched else (), absent + gone)
+    prepared = await foresee(session, world, make, unread_kinds(world) if searched else (), absent + gone)
+    return prepared._replace(no_namespace=_no_namespace(world, request, gone))
 
 
 async def foresee(
@@ -107,6 +110,15 @@ def unread_kinds(world: World) -> tuple[str, ...]:
     """The kinds with a namespace, and the API groups, that could not be read."""
     kinds = [str(kind) for kind, reading in world.kinds.items() if reading.problem and reading.resource.namespaced]
     return tuple(sorted(kinds) + sorted(world.unreadable_groups))
+
+
+def _no_namespace(world: World, request: TeardownRequest, gone: Iterable[Name]) -> str:
+    """The namespace that was named for absent objects, if it is not there either."""
+    here = request.namespace
+    if not here or not request.words or all(name.namespace != here for name in gone):
+        return ""
+    there = world.find("", "Namespace", "", here) is not None or world.problem("", "Namespace")
+    return "" if there else here
 
 
 def _may_run_controllers(request: TeardownRequest, names: Iterable[Name]) -> bool:
