@@ -184,6 +184,13 @@ async def test_a_route_without_weight_is_detached_and_says_so(gateway, ns):
     assert code(await gateway.ask("dee")) == (503, "endpoint_detached")
 
 
+async def test_a_route_that_is_taken_down_answers_as_if_it_were_gone(gateway, ns):
+    await gateway.server(ns, "l-1")
+    await gateway.route(ns, "lee", {"l-1": 0}, models=["lee"], leaving=True)
+    assert code(await gateway.ask("lee")) == (404, "model_not_found")
+    assert code(await gateway.get(f"/endpoints/{ns}/lee/")) == (404, "model_not_found")
+
+
 async def test_without_a_ready_server_the_answer_is_503(gateway, ns):
     await gateway.route(ns, "eee", {"e-1": 100}, models=["eee"])
     status, body = await gateway.ask("eee")

@@ -4,10 +4,14 @@
 """
 
 import asyncio
+import itertools
 import os
 import sys
 
+import aiohttp
+
 from demo.load import Load
+from pilotage.kube import NAMESPACES, Client, load_config
 from pilotage.up import components
 from pilotage.up.layout import Layout
 from pilotage.up.settings import UpOptions
@@ -45,6 +49,35 @@ async def test_nothing_fails_through_redeploys_scaling_a_delete_and_a_restart_of
     sys.stdout.write(f"{load.asked} requests, {load.streamed} of them streams: {len(load.failures)} failed\n")
     assert load.failures == [], load.failures[:5]
     assert load.said == {"I am the first", "I am the second"}
+
+
+async def test_with_a_namespace_an_endpoint_goes_from_its_answers_to_404(machine):
+    """As with `kubectl delete namespace`, and nothing between: no 503, and nothing that is back for a while."""
+    bring_up(machine)
+    async with Client.connect(load_config(kubeconfig=machine.env["KUBECONFIG"])) as client:
+        await client.create(NAMESPACES, {"metadata": {"name": "going"}})
+    model = f"file://{machine.folder}/v1.gguf"
+    await asyncio.to_thread(machine.run, f"pilotage deploy scribe -n going --model {model} --arg --threads --arg 1")
+    statuses: list[int] = []
+    asked = {"model": "scribe", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 4}
+
+    async def ask(http: aiohttp.ClientSession) -> int:
+        async with http.post(f"{machine.url}/v1/chat/completions", json=asked) as answer:
+            statuses.append(answer.status)
+            return answer.status
+
+    async with aiohttp.ClientSession() as http:
+        assert await ask(http) == 200
+        going = asyncio.create_task(
+            asyncio.to_thread(
+                machine.run, f"pilotage delete namespace/going --yes --receipt {machine.folder}/receipt.json"
+            )
+        )
+        while not going.done():
+            await ask(http)
+        await going
+        assert await ask(http) == 404
+    assert [status for status, _ in itertools.groupby(statuses)] == [200, 404]
 
 
 async def test_the_same_in_the_wrong_order_fails(machine, monkeypatch):

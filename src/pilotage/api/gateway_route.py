@@ -35,7 +35,9 @@ class GatewayRouteSpec(Schema, frozen=True):
     path: Path = "/"
     """Path prefix of requests for `host`."""
     backends: Annotated[list[RouteBackend], Meta(max_length=16)] = []
-    """Services that get the requests; weights add up to 100. If empty, 503."""
+    """Services that get the requests; weights add up to 100. If empty, or all are 0, 503."""
+    leaving: bool = False
+    """Whether the route is being taken down: without a weight, requests get 404, as they will without the route."""
 
 
 class BackendState(Schema, frozen=True):

@@ -41,11 +41,18 @@ UNKNOWN_PATH = error(
 )
 
 
-def detached(route: ProxiedRoute) -> Json:
-    """Answer of a route without any weight."""
-    return error(
+def detached(route: ProxiedRoute) -> tuple[int, Json]:
+    """Answer of a route without any weight, with its status."""
+    if route.leaving:
+        return 404, error(
+            f"The endpoint {route.endpoint} is being deleted. GET /v1/models lists the models that are served.",
+            INVALID,
+            "model_not_found",
+            "model",
+        )
+    return 503, error(
         f"The endpoint {route.endpoint} takes no requests now: no revision of it has a share of them, because it is "
-        f"being set up or taken down. See `pilotage status {route.endpoint} -n {route.key.namespace}`.",
+        f"being set up or replaced. See `pilotage status {route.endpoint} -n {route.key.namespace}`.",
         UNAVAILABLE,
         "endpoint_detached",
     )

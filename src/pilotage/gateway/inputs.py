@@ -42,6 +42,7 @@ class ProxiedRoute(NamedTuple):
     host: str = ""
     path: str = "/"
     backends: tuple[GatewayBackend, ...] = ()
+    leaving: bool = False
 
     @property
     def age(self) -> tuple[str, ObjectKey]:
@@ -94,6 +95,7 @@ def read_route(obj: Object) -> ProxiedRoute:
         (spec.host or "").lower(),
         spec.path,
         tuple(GatewayBackend(each.service, each.port, each.weight) for each in spec.backends),
+        spec.leaving,
     )
 
 
@@ -169,6 +171,7 @@ class _Spec(msgspec.Struct):
     host: str | None = None
     path: str = "/"
     backends: list[_Backend] = []
+    leaving: bool = False
 
 
 class _GatewayRoute(msgspec.Struct):

@@ -207,7 +207,8 @@ def route_configuration() -> Json:
 
 def _leading_to(route: ProxiedRoute, match: Json, shares: Mapping[str, int], **action: object) -> Json:
     if not shares:
-        return answering(match, 503, encoded(answers.detached(route)))
+        status, body = answers.detached(route)
+        return answering(match, status, encoded(body))
     clusters = [{"name": name, "weight": weight} for name, weight in shares.items()]
     return {
         "match": match,

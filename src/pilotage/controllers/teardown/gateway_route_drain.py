@@ -73,7 +73,7 @@ class GatewayRouteDrain:
             if found.get("status", "observedGeneration") is None or not any(each.weight for each in shares):
                 return found
             backends = [{"service": each.service, "port": each.port, "weight": 0} for each in shares]
-            patch = merge_patch({"metadata": {"uid": entry.uid}, "spec": {"backends": backends}})
+            patch = merge_patch({"metadata": {"uid": entry.uid}, "spec": {"backends": backends, "leaving": True}})
             return await self._client.patch(GATEWAY_ROUTES, entry.key, patch)
         except (Absent, Foreign):
             return None
