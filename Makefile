@@ -20,7 +20,7 @@ test: $(VENV)/dev ## run every test, in four parts side by side, on real control
 PARTS       := controllers runtime agent
 controllers := $(addprefix tests/,api controllers models operator serving traffic)
 runtime     := $(addprefix tests/,runtime gateway hostile teardown)
-agent       := $(addprefix tests/,agent sim up)
+agent       := $(addprefix tests/,agent quickstarts sim up)
 rest        := $(foreach part,$(PARTS),$(addprefix --ignore ,$($(part))))
 
 # They start Python some hundred times: it is to remember what it has compiled.
