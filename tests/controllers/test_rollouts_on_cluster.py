@@ -254,6 +254,13 @@ def test_a_delete_that_does_not_end_names_what_holds_it_and_forces_nothing(machi
         machine.until(lambda: HOLD in machine.status("held").get("waitingFor", ""))
         machine.until(lambda: f"pod/{hung}" in machine.status("hung").get("waitingFor", ""))
         assert "services/held-1" in machine.of("held"), "what comes after it waits for it"
+        ran = machine.pilotage("delete", "se/held", "--yes", "--timeout", "6")
+        assert ran.code == 1
+        assert f"finalizer {HOLD}" in ran.out, "waits of the operator are shown"
+        assert f"deployment/held-1 -n {machine.namespace}  finalizer {HOLD}" in ran.err
+        assert f"Ask why with: pilotage why deployment/held-1 -n {machine.namespace}" in ran.err
+        shown = ran.err.partition("once it has ended: ")[2].splitlines()[0]
+        assert shown.startswith("pilotage receipt show td/held-")
         assert "services/hung-1" in machine.of("hung")
         assert {machine.status(name)["phase"] for name in ("held", "hung")} == {"Deleting"}
     finally:

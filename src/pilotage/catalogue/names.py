@@ -12,6 +12,12 @@ SERVICE_ACCOUNT = GroupKind("", "ServiceAccount")
 SLICE = GroupKind("discovery.k8s.io", "EndpointSlice")
 VOLUME = GroupKind("", "PersistentVolume")
 VOLUME_CLAIM = GroupKind("", "PersistentVolumeClaim")
+APPLIERS = (
+    GroupKind("argoproj.io", "Application"),
+    GroupKind("kustomize.toolkit.fluxcd.io", "Kustomization"),
+    GroupKind("helm.toolkit.fluxcd.io", "HelmRelease"),
+)
+"""The kinds of GitOps tools whose objects apply others, of any namespace."""
 WEBHOOKS = tuple(
     GroupKind("admissionregistration.k8s.io", kind)
     for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")

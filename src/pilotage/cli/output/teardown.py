@@ -11,6 +11,7 @@ from pilotage.cli.output.progress import Renderer, Row, RowState, print_event
 from pilotage.cli.output.text import say
 from pilotage.kube.wire import format_time
 from pilotage.runtime.clock import utc_now
+from pilotage.teardown.diagnosis.remedies import spelled
 from pilotage.teardown.planning.ledger import Disposition, Entry
 
 if TYPE_CHECKING:
@@ -209,6 +210,10 @@ def _endpoint_left_lines(result: EndpointResult, complete: Callable[[str], str])
     lines = [f"Not finished: {result.left} of {result.total} {_are(result.left)} not known to be gone."]
     lines += (f"  {describe(wait, now)}" for wait in result.blockers[:BLOCKERS_MAX])
     lines += [] if result.record else ["  The operator has not begun."]
+    lines += _ask_why(result.blockers, complete)
+    if result.record:
+        show = complete(f"pilotage receipt show {quote(f'td/{result.record}')} -n {quote(result.record_namespace)}")
+        lines.append(f"Its receipt is in its Teardown once it has ended: {show}")
     return [*lines, f"The operator continues. Follow it with: {complete(f'pilotage delete {name}')}"]
 
 
@@ -239,7 +244,16 @@ def _left_lines(result: TeardownResult, complete: Callable[[str], str]) -> list[
     lines += (f"  {describe(wait, now)}" for wait in result.blockers[:BLOCKERS_MAX])
     lines += (f"  {note}" for note in result.receipt.notes)
     lines += (_advised(each, complete) for each in result.advice)
+    lines += _ask_why(result.blockers, complete)
     return [*lines, f"Resume with: {complete(resume_command(result.path))}"]
+
+
+def _ask_why(blockers: tuple[Wait, ...], complete: Callable[[str], str]) -> list[str]:
+    """The command that explains the first object that is waited for."""
+    if not blockers:
+        return []
+    entry = blockers[0].entry
+    return [f"Ask why with: {complete(f'pilotage why {spelled(entry.resource, entry.full_name)}')}"]
 
 
 def _advised(advice: Advice, complete: Callable[[str], str]) -> str:

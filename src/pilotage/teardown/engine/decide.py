@@ -35,7 +35,7 @@ NOTICE = dt.timedelta(seconds=2)
 SKEW = dt.timedelta(seconds=60)
 """Largest difference between our clock and the API server's."""
 HOPELESS_SECONDS = 3.0
-"""Time for which a refusal for lack of permission is retried before it counts as final."""
+"""Time for which a refusal by permissions or by admission is retried before it counts as final."""
 _NOTHING: Mapping[str, Withheld] = MappingProxyType({})
 
 
@@ -81,6 +81,11 @@ def is_over(seen: Observation | None) -> bool:
 _UNSEEN = Observation(State.UNKNOWN, problem="it was not read")
 _OVER = (State.GONE, State.FOREIGN)
 _NEVER = (ErrorClass.FORBIDDEN, ErrorClass.INVALID)
+
+
+def _is_denied(message: str) -> bool:
+    """Whether admission answered no, whatever status it chose. A webhook that does not answer may do so later."""
+    return "denied the request" in message or ("ValidatingAdmissionPolicy" in message and "denied request" in message)
 
 
 class _Deciding:
@@ -140,7 +145,9 @@ class _Deciding:
 
     def is_forbidden(self, wait: Wait) -> bool:
         refusal = self.refusals.get(wait.entry.uid)
-        if wait.cause is not Cause.REFUSED or refusal is None or refusal.error_class is not ErrorClass.FORBIDDEN:
+        if wait.cause is not Cause.REFUSED or refusal is None:
+            return False
+        if refusal.error_class not in _NEVER and not _is_denied(refusal.message):
             return False
         return (self.now - refusal.first).total_seconds() >= HOPELESS_SECONDS
 

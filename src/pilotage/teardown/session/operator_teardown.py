@@ -56,6 +56,7 @@ class EndpointResult(NamedTuple):
     endpoint: Object
     record: str
     """The name of its Teardown; empty if there is none."""
+    record_namespace: str
     left: int
     """Objects that are not known to be gone."""
     total: int
@@ -210,6 +211,7 @@ class EndpointTeardown:
             end=end,
             endpoint=self.endpoint,
             record=record.metadata.name if record is not None else "",
+            record_namespace=record.metadata.namespace if record is not None else "",
             left=total if left is None else left,
             total=total,
             blockers=decision.blockers if decision is not None else (),

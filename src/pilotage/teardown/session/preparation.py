@@ -10,7 +10,7 @@ import msgspec
 from pilotage.catalogue.groups import is_built_in
 from pilotage.kube.discovery import as_served
 from pilotage.teardown.session import Session
-from pilotage.teardown.session.reading import add_finalizer_owners, check_namespace, read_for_teardown
+from pilotage.teardown.session.reading import add_appliers, add_finalizer_owners, check_namespace, read_for_teardown
 from pilotage.teardown.session.relation_files import related_graph
 from pilotage.teardown.session.request import TeardownRequest
 from pilotage.teardown.session.targets import find, names_in, policy_of, selects_cluster_scoped
@@ -57,6 +57,7 @@ async def _plan(session: Session, request: TeardownRequest) -> Prepared:
         check_namespace(world, here)
     found, gone = await find(session, world, request, names)
     await add_finalizer_owners(session, world)
+    await add_appliers(session, world)
     policy = await policy_of(session, world, request)
 
     def make(world: World, graph: Graph) -> Ledger:

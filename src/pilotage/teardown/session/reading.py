@@ -140,6 +140,23 @@ async def add_finalizer_owners(session: Session, world: World) -> None:
                 world.add(item)
 
 
+async def add_appliers(session: Session, world: World) -> None:
+    """Read the objects of GitOps tools in other namespaces too, if something of this world is marked as theirs."""
+    from pilotage.catalogue.names import APPLIERS
+    from pilotage.kube import GroupKind
+    from pilotage.teardown.diagnosis.hazards.appliers import are_applied
+    from pilotage.teardown.snapshot.gather import gather
+
+    served = {
+        GroupKind(each.resource.group, each.resource.kind) for each in (await session.discovery.surface()).resources
+    }
+    kinds = frozenset(APPLIERS) & served
+    if kinds and are_applied(world):
+        for item in await gather(session.client, session.discovery, kinds=kinds, full=kinds):
+            if world.get(item.uid) is None:
+                world.add(item)
+
+
 async def cluster_uid(session: Session, world: World | None = None) -> str:
     """The identity of the cluster. It never changes: if a `world` has shown it, the server is not asked."""
     from pilotage.teardown.engine.receipt import cluster_uid as read

@@ -10,7 +10,7 @@ import msgspec
 from pilotage.teardown.planning.arguments import TargetError
 from pilotage.teardown.session import Session
 from pilotage.teardown.session.preparation import Prepared, finalizer_questions, foresee, namespaces_of, unread_kinds
-from pilotage.teardown.session.reading import add_finalizer_owners, cluster_uid, read_for_teardown
+from pilotage.teardown.session.reading import add_appliers, add_finalizer_owners, cluster_uid, read_for_teardown
 from pilotage.teardown.session.request import RequestProblem, RequestRefused
 from pilotage.teardown.snapshot.world import State, World
 
@@ -57,6 +57,7 @@ async def resume(session: Session, path: Path, timeout: float) -> Resumed:
         namespaces = namespaces_of(entry.full_name for entry in saved.going)
         world = await read_for_teardown(session, surface, namespaces)
         await add_finalizer_owners(session, world)
+        await add_appliers(session, world)
         check_seen(saved, world)
     except LedgerRefused as error:
         raise TargetError(

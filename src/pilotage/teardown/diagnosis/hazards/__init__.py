@@ -7,7 +7,15 @@ file. A hazard that blocks is a reason not to begin (``plan`` ends with exit cod
 from collections.abc import Callable, Iterator
 
 from pilotage.catalogue.reading import FOR_HAZARDS
-from pilotage.teardown.diagnosis.hazards import admission, permissions, protection, references, remainders, unseen
+from pilotage.teardown.diagnosis.hazards import (
+    admission,
+    appliers,
+    permissions,
+    protection,
+    references,
+    remainders,
+    unseen,
+)
 from pilotage.teardown.diagnosis.hazards import finalizers as keepers
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 from pilotage.teardown.planning.ledger import Ledger
@@ -20,6 +28,7 @@ FULL = FOR_HAZARDS
 """Kinds that are read in full besides those of the relations."""
 
 _FAMILIES: tuple[Callable[[Outlook], Iterator[Hazard]], ...] = (
+    appliers.hazards,
     keepers.hazards,
     permissions.hazards,
     admission.hazards,

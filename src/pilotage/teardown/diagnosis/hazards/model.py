@@ -35,6 +35,10 @@ class HazardCode(enum.StrEnum):
     OWNER_MAKES_IT_AGAIN = "owner-makes-it-again"
     """The controller of a named object stays."""
 
+    # appliers
+    APPLIED_AGAIN = "applied-again"
+    """A GitOps tool or a release made a member of the ledger, and applies it again."""
+
     # references
     ROUTE_LOSES_BACKEND = "route-loses-backend"
     SCALER_LOSES_TARGET = "scaler-loses-target"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pilotage.api.names import GROUP
+from pilotage.api.names import ENDPOINTS, GROUP, MODELS
 from pilotage.catalogue.names import IN_USE, POD, VOLUME_CLAIM
 from pilotage.catalogue.registry import known
 from pilotage.catalogue.relation import Relation
@@ -32,6 +32,8 @@ def hazards(outlook: Outlook) -> Iterator[Hazard]:
             yield _labelled(item)
         if item.group_kind == VOLUME_CLAIM:
             yield from _claim(outlook, item)
+        if item.group_kind == MODELS.group_kind:
+            yield from _model(outlook, item)
     for guard in guards.values():
         yield Hazard(
             HazardCode.BUDGET_IGNORED,
@@ -63,6 +65,21 @@ def _labelled(item: Item) -> Hazard:
     """Crossplane checks the delete of whatever has its label. Where no usage stands behind it, the delete passes."""
     words = f"has the label {IN_USE}, so that its delete is checked; no usage that protects it was seen"
     return Hazard(HazardCode.IN_USE, item, words, False, "")
+
+
+def _model(outlook: Outlook, model: Item) -> Iterator[Hazard]:
+    """A Model is kept by the operator while endpoints use it."""
+    users = [edge.source for edge in outlook.graph.into(model.uid) if edge.source.group_kind == ENDPOINTS.group_kind]
+    staying = list(dict.fromkeys(str(user) for user in users if not outlook.goes(user)))
+    if staying:
+        more = f" and {len(staying) - 1} more" if len(staying) > 1 else ""
+        yield Hazard(
+            HazardCode.IN_USE,
+            model,
+            f"stays until no endpoint uses it, and {staying[0]}{more} {'do' if more else 'does'}",
+            True,
+            "Delete what uses it as well, or give it another model.",
+        )
 
 
 def _claim(outlook: Outlook, claim: Item) -> Iterator[Hazard]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from pilotage.api.names import MODELS
 from pilotage.catalogue.names import VOLUME_CLAIM, WEBHOOKS
 from pilotage.catalogue.reading import reaching
 from pilotage.catalogue.relation import Relation
@@ -67,6 +68,8 @@ def _dangles(outlook: Outlook, edge: Edge, target: Item) -> Iterator[Hazard]:
     elif edge.relation in (Relation.TARGETS, Relation.MOUNTS, Relation.NEEDS, Relation.CLAIMS):
         if target.group_kind == VOLUME_CLAIM and edge.relation is Relation.MOUNTS:
             return  # whether a pod holds it is told by its protection
+        if target.group_kind == MODELS.group_kind:
+            return  # it stays as long as it is used, which is told as well
         effect = (
             "it does not start again without it" if edge.relation is Relation.MOUNTS else "it points at nothing then"
         )
