@@ -14,10 +14,14 @@ import io
 import os
 import re
 import sys
+from collections.abc import Mapping
 from typing import TextIO
 
 _MARK = f"\x1b{os.urandom(8).hex()}"
 _OWN = re.compile(rf"{_MARK}\[[0-9;]*[A-Za-z]")
+_ASCII = str.maketrans(
+    {"├": "|", "└": "`", "─": "-", "│": "|", "✓": "+", "✗": "x", "▸": ">", "·": ".", "…": "...", "←": "<-", "→": "->"}
+)
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -29,6 +33,18 @@ def printable(text: str, *, but: str = "\n\t") -> str:
 def one_line(text: str) -> str:
     """The text as one line, with nothing in it that is not printable but our own sequences."""
     return printable(text, but="")
+
+
+def drawable(text: str) -> str:
+    """The text with ASCII instead of the characters that we draw with, where the locale has nothing but ASCII."""
+    return text.translate(_ASCII) if _is_ascii(os.environ) else text
+
+
+def _is_ascii(environment: Mapping[str, str]) -> bool:
+    """Whether the locale is that of C. Python itself sets LC_CTYPE to C.UTF-8 then."""
+    kind = environment.get("LC_CTYPE", "")
+    locale = environment.get("LC_ALL") or ("" if kind == "C.UTF-8" else kind) or environment.get("LANG") or ""
+    return locale in ("C", "POSIX") or locale.upper().endswith("ASCII")
 
 
 def width(text: str) -> int:
@@ -48,7 +64,7 @@ class Guarded(io.TextIOWrapper):
         """Write it; what is not printable is seen, and does nothing."""
         if not self.isatty():
             text = _OWN.sub("", text)
-        super().write(printable(text).replace(_MARK, "\x1b"))
+        super().write(drawable(printable(text)).replace(_MARK, "\x1b"))
         return len(text)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.api.names import LABEL_ENDPOINT_UID, LABEL_REVISION, PROCESSES
+from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION, PROCESSES
 from pilotage.cli.commands import logs
 from pilotage.kube import PODS, Client, Invalid, Object, ObjectKey, Unavailable, merge_patch
 from pilotage.kube.transport import TransportError
@@ -54,6 +54,28 @@ def test_of_the_newest_where_none_serves(chat: Chat, asked: list[dict[str, Any]]
     pods(chat, made.meta.uid, first=1)
     assert chat.run("logs", "a", "-f", "-c", "fetch").out == "I am first\n"
     assert asked == [{"container": "fetch", "tail_lines": None, "previous": False, "follow": True}]
+
+
+def test_followed_logs_go_on_with_the_next_revision_and_say_why_they_end(
+    chat: Chat, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+):
+    made = chat.make("a", serving("a"))
+    pods(chat, made.meta.uid, old=1, new=2)
+    listed = Client.list
+
+    async def redeployed(self: Client, *args: Any, **options: Any) -> Any:
+        """The endpoint is redeployed while the first logs are followed."""
+        if "=1" in options.get("labels", "")[-2:]:
+            status = merge_patch({"status": serving("a", 2, revision(1, "Previous"))})
+            await self.patch(ENDPOINTS, chat.key("a"), status, subresource="status")
+        return await listed(self, *args, **options)
+
+    monkeypatch.setattr(Client, "list", redeployed)
+    ran = chat.run("logs", "a", "-f")
+    assert (ran.code, ran.out) == (0, "I am old\nI am new\n")
+    first, last = ran.err.splitlines()
+    assert first == "The logs of a-1 have ended: a-2 serves now."
+    assert last.startswith("The logs of a-2 have ended: it was stopped or restarted.")
 
 
 def test_several_pods_are_told_apart_and_one_without_a_log_hides_no_other(chat: Chat, asked: list[dict[str, Any]]):

@@ -1,5 +1,6 @@
 """``pilotage redeploy``: what changes, and how the change is followed until the old revision is gone."""
 
+import datetime as dt
 import io
 import threading
 from collections.abc import Callable
@@ -9,14 +10,16 @@ import pytest
 
 from pilotage.api.names import ENDPOINTS
 from pilotage.cli.commands import redeploy
-from pilotage.cli.output.progress import Block, Lines
+from pilotage.cli.output.progress import STEADY_SECONDS, Block, Lines
 from pilotage.cli.rollout import RolloutView
 from pilotage.kube import Client, Json, Object, merge_patch
 from pilotage.kube.wire import parse_time
 from pilotage.rollout import status
 from pilotage.rollout.requests import change
-from pilotage.rollout.status import rollout_status
+from pilotage.rollout.status import RolloutStatus, RolloutStep, RolloutVerdict, rollout_status
+from tests.cli.running import run
 from tests.cli.serving import OTHER, SINCE, SOURCE, Chat, condition, part, revision, serving
+from tests.cli.test_progress import Screen
 from tests.rollout.test_status import GOAL, redeploying
 from tests.support.waiting import until
 
@@ -209,16 +212,59 @@ def test_lines_tell_each_news_once():
     lines = Lines(out)
     now = parse_time(SINCE)
     for endpoint in redeploying():
-        lines.show(RolloutView(rollout_status(endpoint, GOAL)), now)
-        lines.show(RolloutView(rollout_status(endpoint, GOAL)), now)
+        for _ in range(3):
+            lines.show(RolloutView(rollout_status(endpoint, GOAL)), now)
+            now += dt.timedelta(seconds=STEADY_SECONDS)
     assert [line.split("  ")[0].split()[0] for line in out.getvalue().splitlines()] == [
         *("operator", "up", "up", "route", "up", "route", "gone", "gone")
     ]
 
 
+def test_lines_leave_out_what_is_over_at_once_so_that_each_change_is_told_once():
+    out = io.StringIO()
+    lines = Lines(out)
+    now = parse_time(SINCE)
+    for endpoint in redeploying():
+        lines.show(RolloutView(rollout_status(endpoint, GOAL)), now)
+        now += dt.timedelta(seconds=STEADY_SECONDS / 2)
+    assert [line.split()[0] for line in out.getvalue().splitlines()] == ["up", "route", "gone"]
+
+
+def waiting_for(text: str) -> RolloutView:
+    step = RolloutStep("up", "active", text)
+    return RolloutView(RolloutStatus((step,), RolloutVerdict.GOING, text))
+
+
+LONG = "no Host has enough memory: host/gpu-1 has 3 GB free, and 8 GB are needed (hostprocess/a-1-0; 0 of 1 is ready)"
+
+
+def test_a_long_reason_is_wrapped_between_words_in_80_columns():
+    out = io.StringIO()
+    lines, now = Lines(out), parse_time(SINCE)
+    for _ in range(2):
+        lines.show(waiting_for(LONG), now)
+        now += dt.timedelta(seconds=STEADY_SECONDS)
+    first, second = out.getvalue().splitlines()
+    assert first.startswith("up       no Host has enough memory: ")
+    assert max(len(first), len(second)) <= 80
+    assert f"{first[9:69].rstrip()} {second.strip()}" == LONG
+
+
+def test_a_terminal_shows_all_of_a_long_reason_and_draws_over_it():
+    screen = Screen()
+    block = Block(screen, width=60, hint="Ctrl-C leaves it to the operator")
+    for second, text in enumerate((LONG, "short")):
+        block.show(waiting_for(text), parse_time(SINCE) + dt.timedelta(seconds=second))
+        if text == LONG:
+            *rows, _ = screen.shown
+            assert " ".join(row[11:].strip() for row in rows) == LONG
+            assert max(map(len, rows)) < 60
+    assert len(screen.shown) == 2
+
+
 def test_a_terminal_shows_a_line_for_each_step_and_redraws_it():
     out = io.StringIO()
-    block = Block(out, width=40, hint="Ctrl-C leaves it to the operator")
+    block = Block(out, width=80, hint="Ctrl-C leaves it to the operator")
     now = parse_time(SINCE)
     for endpoint in redeploying()[3:]:
         block.show(RolloutView(rollout_status(endpoint, GOAL)), now)
@@ -226,4 +272,10 @@ def test_a_terminal_shows_a_line_for_each_step_and_redraws_it():
     assert first.count("\n") == 4
     assert second.startswith("\x1b[4F")
     assert "✓ gone     a-1\n" in second.replace("\x1b[2K", "")
-    assert max(len(line) for line in first.replace("\x1b[2K", "").splitlines()) <= 40
+    assert max(len(line) for line in first.replace("\x1b[2K", "").splitlines()) <= 80
+
+
+def test_help_shows_no_defaults_because_what_is_left_out_stays():
+    assert "[default: llama.cpp]" in run("deploy", "--help").out
+    shown = run("redeploy", "--help").out
+    assert [line for line in shown.splitlines() if "default" in line and "600" not in line and "text" not in line] == []

@@ -2,6 +2,8 @@
 
 import datetime as dt
 import json
+import subprocess
+import sys
 import typing
 from pathlib import Path
 
@@ -186,3 +188,64 @@ def test_models_tell_how_far_they_are_and_who_serves_them(chat: Chat):
 def test_progress_is_said_as_far_as_it_is_known(progress: Json | None, words: str):
     status = {"bytes": progress} if progress is not None else {}
     assert fetched(StoredModel.of(Object.from_dict({"metadata": {}, "spec": {}, "status": status}))) == words
+
+
+# On a terminal
+
+
+def test_a_table_is_fitted_to_the_terminal_and_no_url_is_broken(chat: Chat):
+    url = "http://127.0.0.1:8080/endpoints/default/assistant/v1"
+    source = "hf://a-rather-long-owner/a-rather-long-repository-GGUF/qwen3-0.6b-q4_k_m.gguf"
+    chat.make("assistant", serving("assistant", url=url), model={"source": source})
+    for columns in ("72", "80", "120", "250"):
+        ran = run_on_terminal(
+            "list", "-n", chat.namespace, "--kubeconfig", chat.kubeconfig, COLUMNS=columns, TERM="dumb"
+        )
+        lines = ran.out.splitlines()
+        assert max(map(len, lines)) <= int(columns), ran.out
+        assert [line for line in lines if url in line]
+        assert [line for line in lines if "q4_k_m.gguf" in line]
+
+
+def test_a_long_message_is_wrapped_below_its_column(chat: Chat):
+    words = "the file /models/qwen3.gguf does not exist on host gpu-1 (hostprocess/a-1-0 on host/gpu-1: Failed)"
+    trouble = condition("Degraded", True, "ProcessFailed", words)
+    chat.make("a", serving("a") | {"conditions": [trouble], "waitingFor": words, "observedGeneration": 1})
+    where = ("-n", chat.namespace, "--kubeconfig", chat.kubeconfig)
+    shown = run_on_terminal("status", "a", *where, COLUMNS="80", TERM="dumb").out
+    assert max(len(line) for line in shown.splitlines()) <= max(80, len(chat.namespace) + 30)
+    assert words in " ".join(shown.split())
+    assert words in chat.run("status", "a").out  # elsewhere a line is a line
+
+
+def test_a_terminal_without_colours_gets_none(chat: Chat):
+    chat.make("a", serving("a"))
+    where = ("-n", chat.namespace, "--kubeconfig", chat.kubeconfig)
+    assert "\x1b" in run_on_terminal("list", *where).out
+    assert "\x1b" not in run_on_terminal("list", *where, TERM="dumb").out
+    assert "\x1b" not in run_on_terminal("list", *where, NO_COLOR="1").out
+
+
+@pytest.mark.parametrize(
+    ("locale", "plain"), [({"LC_ALL": "C"}, True), ({"LANG": "C"}, True), ({"LC_ALL": "C.UTF-8"}, False)]
+)
+def test_a_locale_without_box_characters_gets_ascii(chat: Chat, locale: dict[str, str], plain: bool):
+    chat.make("assistant", serving("assistant"), model={"source": f"hf://a/b/{'x' * 80}.gguf"})
+    where = ("-n", chat.namespace, "--kubeconfig", chat.kubeconfig)
+    shown = run_on_terminal("list", *where, COLUMNS="80", **{"LC_ALL": "", "LANG": "", "LC_CTYPE": ""} | locale).out
+    assert shown.isascii() == plain
+    assert ("..." if plain else "…") in shown
+
+
+def test_a_full_disk_is_said_in_a_sentence(chat: Chat):
+    chat.make("a")
+    program = [sys.executable, "-c", "from pilotage.cli import main; main()", "list"]
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [*program, "-n", chat.namespace, "--kubeconfig", str(chat.kubeconfig)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (ran.returncode, ran.stderr) == (1, "Error: The output cannot be written: no space is left on the device.\n")

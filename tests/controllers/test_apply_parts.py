@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from pilotage.api.names import ANNOTATION_SEAL, LABEL_ENDPOINT, LABEL_ENDPOINT_UID, LABEL_MANAGED_BY, MANAGED_BY
-from pilotage.kube import ObjectKey
+from pilotage.kube import ObjectKey, Propagation
 from pilotage.serving.resources import SERVICES
 from pilotage_sim.loop import virtual
 from tests.controllers.simulated_cluster import simulated_cluster
+from tests.controllers.simulated_hosts import simulated_hosts
 
 PART = ObjectKey("default", "chat-1")
 PORTS = [{"name": "theirs", "port": 9999}]
@@ -58,3 +59,16 @@ async def test_a_seal_of_another_object_proves_nothing():
         await asyncio.sleep(600.0)
         assert place.world.find(SERVICES, ObjectKey("default", "chat-2")) == before
         assert place.status()["revision"] == "chat-1"
+
+
+@virtual
+async def test_a_name_that_becomes_free_is_noticed_soon():
+    """No cache has the object that had it, so nothing tells."""
+    async with simulated_hosts() as place:
+        theirs = await place.user.create(SERVICES, service({}))
+        await place.deploy(placement={"kind": "Host", "host": "gpu-1"}, route={"kind": "PilotageGateway"})
+        await place.until(lambda: place.condition("Degraded").get("reason") == "NameTaken")
+        await place.user.delete(SERVICES, PART, uid=theirs.meta.uid, propagation=Propagation.BACKGROUND)
+        freed = asyncio.get_running_loop().time()
+        await place.serving()
+        assert asyncio.get_running_loop().time() - freed < 30.0

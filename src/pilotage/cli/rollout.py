@@ -12,7 +12,7 @@ from pilotage.cli.connection import ClusterChoice
 from pilotage.cli.options import Patience
 from pilotage.cli.output.objects import print_object
 from pilotage.cli.output.progress import Row, RowState, print_event, renderer
-from pilotage.cli.output.text import note, say
+from pilotage.cli.output.text import columns, note, say, wrapped
 from pilotage.cli.signals import INTERRUPTED, Interrupted, interruptible
 from pilotage.kube import Json, Object, ObjectKey
 from pilotage.rollout.follow import RolloutEnd, follow
@@ -116,7 +116,8 @@ def _end(obj: Object, end: RolloutEnd, patience: Patience, look: str) -> int:
         print_object(patience.output, end.endpoint)
     if status.verdict is RolloutVerdict.SERVING:
         if patience.text:
-            say(f"{obj.ref} {status.text}")
+            width = columns()
+            say(*(wrapped(f"{obj.ref} {status.text}", width) if width else [f"{obj.ref} {status.text}"]))
         return 0
     late = status.verdict is RolloutVerdict.TIMEOUT
     reason = f"After {patience.timeout:g} s: {status.text}" if late else status.text

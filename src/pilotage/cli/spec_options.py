@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pilotage.cli.options import later, together
+from pilotage.cli.options import Decorator, later, together
 
 if TYPE_CHECKING:
     from pilotage.rollout.spec import SpecArguments
@@ -36,28 +36,40 @@ PLACEMENTS = RegistryChoice("pilotage.serving.placements", "PLACEMENTS")
 ROUTES = RegistryChoice("pilotage.traffic.routers", "ROUTERS")
 
 
-spec_options = together(
-    "arguments",
-    later("pilotage.rollout.spec", "SpecArguments"),
-    click.option(
-        "--model",
-        metavar="PATH|SOURCE|NAME",
-        help="A file (./x.gguf), a source (hf://OWNER/REPOSITORY/FILE, https://…, s3://…, oci://…), or a Model's name.",
-    ),
-    click.option("--runtime", type=RUNTIMES, help="The program that serves.  [default: llama.cpp]"),
-    click.option("--image", metavar="IMAGE", help="Its image instead of the runtime's own."),
-    click.option("--arg", metavar="ARG", multiple=True, help="An argument for it. Several: in this order."),
-    click.option("--env", metavar="NAME=VALUE", multiple=True, help="A variable for it."),
-    click.option("--port", type=click.IntRange(1, 65535), help="Where it listens."),
-    click.option("--replicas", metavar="N", type=click.IntRange(min=0), help="How many of them.  [default: 1]"),
-    click.option("--limit", metavar="NAME=VALUE", multiple=True, help="A resource limit, such as nvidia.com/gpu=1."),
-    click.option("--placement", type=PLACEMENTS, help="Where it runs.  [default: Deployment]"),
-    click.option("--on", metavar="HOST", help="The Host to run on; means --placement Host."),
-    click.option("--route", type=ROUTES, help="How requests get there.  [default: None]"),
-    click.option("--host", metavar="NAME", help="The host name of the route."),
-    click.option("--gateway", metavar="[NAMESPACE/]NAME", help="The Gateway of an HTTPRoute."),
-)
-"""The flags, as `arguments`: SpecArguments."""
+def _spec_options(*, defaults: bool) -> Decorator:
+    """The flags, as `arguments`: SpecArguments. `defaults`: whether leaving one out means its default."""
+
+    def text(sentence: str, default: str) -> str:
+        return f"{sentence}  [default: {default}]" if defaults else sentence
+
+    pair = "NAME=VALUE"
+    return together(
+        "arguments",
+        later("pilotage.rollout.spec", "SpecArguments"),
+        click.option(
+            "--model",
+            metavar="PATH|SOURCE|NAME",
+            help="A file (./x.gguf), a source (hf://OWNER/REPOSITORY/FILE, https://…, s3://…, oci://…), or a Model.",
+        ),
+        click.option("--runtime", type=RUNTIMES, help=text("The program that serves.", "llama.cpp")),
+        click.option("--image", metavar="IMAGE", help="Its image instead of the runtime's own."),
+        click.option("--arg", metavar="ARG", multiple=True, help="An argument for it. Several: in this order."),
+        click.option("--env", metavar=pair, multiple=True, help="A variable for it."),
+        click.option("--port", type=click.IntRange(1, 65535), help="Where it listens."),
+        click.option("--replicas", metavar="N", type=click.IntRange(min=0), help=text("How many of them.", "1")),
+        click.option("--limit", metavar=pair, multiple=True, help="A resource limit, such as nvidia.com/gpu=1."),
+        click.option("--placement", type=PLACEMENTS, help=text("Where it runs.", "Deployment")),
+        click.option("--on", metavar="HOST", help="The Host to run on; means --placement Host."),
+        click.option("--route", type=ROUTES, help=text("How requests get there.", "None")),
+        click.option("--host", metavar="NAME", help="The host name of the route."),
+        click.option("--gateway", metavar="[NAMESPACE/]NAME", help="The Gateway of an HTTPRoute."),
+    )
+
+
+new_spec_options = _spec_options(defaults=True)
+"""The flags of a new endpoint."""
+changed_spec_options = _spec_options(defaults=False)
+"""The flags of an endpoint that is changed: one that is left out leaves its field as it is."""
 
 
 def as_flags(given: "SpecArguments") -> list[str]:

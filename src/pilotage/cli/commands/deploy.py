@@ -13,7 +13,7 @@ from pilotage.cli.options import Patience, cluster_options, files_option, namesp
 from pilotage.cli.output.objects import print_list, print_object
 from pilotage.cli.output.text import note, say
 from pilotage.cli.rollout import carry_out, follow_rollout
-from pilotage.cli.spec_options import as_flags, spec_options
+from pilotage.cli.spec_options import as_flags, new_spec_options
 from pilotage.kube import Json, Object
 from pilotage.rollout.requests import (
     EndpointChange,
@@ -31,7 +31,7 @@ from pilotage.teardown.snapshot.dump import manifests
 
 @click.command()
 @click.argument("name", required=False)
-@spec_options
+@new_spec_options
 @files_option("The endpoint, and Models that it needs, from files, folders, or - for stdin; instead of flags.")
 @namespace_option
 @click.option("--dry-run", is_flag=True, help="Let the server check it, and stop.")

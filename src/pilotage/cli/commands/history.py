@@ -12,7 +12,7 @@ from pilotage.cli.options import cluster_options, name_argument, namespace_optio
 from pilotage.cli.output.endpoints import model_of
 from pilotage.cli.output.objects import print_list
 from pilotage.cli.output.table import age, table
-from pilotage.cli.output.text import coloured, say
+from pilotage.cli.output.text import coloured, columns, say
 from pilotage.kube import Json, Object, ObjectKey
 from pilotage.rollout.requests import get
 from pilotage.teardown.snapshot.fields import text
@@ -65,4 +65,4 @@ def lines(endpoint: StoredEndpoint, now: dt.datetime) -> list[str]:
     ]
     if not rows:
         return [f"{endpoint.metadata.name} has no revisions yet."]
-    return table(("REVISION", "STATE", "AGE", "MODEL", "RUNTIME", "MESSAGE"), rows)
+    return table(("REVISION", "STATE", "AGE", "MODEL", "RUNTIME", "MESSAGE"), rows, columns())

@@ -13,10 +13,14 @@ from pilotage.cli.options import cluster_options, namespace_options, objects_opt
 from pilotage.cli.output.endpoints import model_of, ready_of, route_of
 from pilotage.cli.output.objects import print_list
 from pilotage.cli.output.table import NOTHING, age, table
-from pilotage.cli.output.text import coloured, say
+from pilotage.cli.output.text import coloured, columns, say
 from pilotage.kube import Object, Resource
 from pilotage.teardown.planning.arguments import parse_selector
 from pilotage.teardown.snapshot.fields import text
+from pilotage.terminal import width
+
+MODEL_WIDTH_MIN = 20
+"""A model is not shortened to less than this."""
 
 
 @click.command("list")
@@ -45,7 +49,7 @@ async def list_(namespace: str, all_namespaces: bool, selector: str, output: str
         say("No endpoints found.", err=True)
         return
     now = dt.datetime.now(dt.UTC)
-    say(*lines(endpoints, now, wide=output == "wide", namespaces=all_namespaces))
+    say(*lines(endpoints, now, wide=output == "wide", namespaces=all_namespaces, columns=columns()))
 
 
 async def list_objects(
@@ -59,8 +63,14 @@ async def list_objects(
     return sorted(found, key=lambda obj: (obj.meta.namespace, obj.meta.name))
 
 
-def lines(endpoints: Iterable[StoredEndpoint], now: dt.datetime, *, wide: bool, namespaces: bool) -> list[str]:
-    """The table: what `kubectl get se` prints, and how many replicas are wanted."""
+def lines(
+    endpoints: Iterable[StoredEndpoint], now: dt.datetime, *, wide: bool, namespaces: bool, columns: int | None = None
+) -> list[str]:
+    """The table: what `kubectl get se` prints.
+
+    On a terminal that is too narrow for it, models are shortened, and if that is not enough, each URL has a line of its
+    own: it can be copied then.
+    """
     titles = ["NAME", "MODEL", "PLACEMENT", "READY", "PHASE", "URL", "AGE"]
     titles = [*(["NAMESPACE"] if namespaces else []), *titles, *(["REVISION", "ROUTE", "WAITING"] if wide else [])]
     rows = []
@@ -78,4 +88,25 @@ def lines(endpoints: Iterable[StoredEndpoint], now: dt.datetime, *, wide: bool, 
         ]
         row += [status.revision or NOTHING, route_of(each.spec), status.waiting_for or NOTHING] if wide else []
         rows.append(row)
-    return table(titles, rows)
+    return table(titles, rows) if columns is None else _fitted(titles, rows, columns)
+
+
+def _fitted(titles: list[str], rows: list[list[str]], columns: int) -> list[str]:
+    made = table(titles, rows)
+    excess = max(map(width, made)) - columns
+    if excess <= 0:
+        return made
+    model, url = titles.index("MODEL"), titles.index("URL")
+    room = max(MODEL_WIDTH_MIN, max(len(row[model]) for row in rows) - excess)
+    rows = [[*row[:model], _end_of(row[model], room), *row[model + 1 :]] for row in rows]
+    made = table(titles, rows)
+    if max(map(width, made)) <= columns:
+        return made
+    without = table([*titles[:url], *titles[url + 1 :]], [[*row[:url], *row[url + 1 :]] for row in rows])
+    urls = [[f"  {row[url]}"] if row[url] != NOTHING else [] for row in rows]
+    return [without[0], *(line for first, more in zip(without[1:], urls, strict=True) for line in (first, *more))]
+
+
+def _end_of(text: str, room: int) -> str:
+    """The text, or as much of its end: that is where the name of a file stands."""
+    return text if len(text) <= room else f"…{text[1 - room :]}"

@@ -14,14 +14,16 @@ from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION, PR
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import BadTarget, plain_errors
 from pilotage.cli.options import cluster_options, name_argument, namespace_option
-from pilotage.cli.output.text import say
-from pilotage.kube import PODS, ApiError, Client, Object, ObjectKey
+from pilotage.cli.output.text import note, say
+from pilotage.kube import PODS, Absent, ApiError, Client, Object, ObjectKey
 from pilotage.rollout.requests import get
 from pilotage.rollout.revisions import serving_revision
 from pilotage.terminal import printable
 
 LOOK_SECONDS = 0.2
 """Interval between two reads of the log."""
+NEXT_LOOKS_MAX = 300
+"""Reads in which the next revision has to have a pod or a process."""
 
 
 class _Asked(NamedTuple):
@@ -61,7 +63,8 @@ async def logs(
     pilotage logs assistant --revision 8 --previous
 
     The logs are those of the revision that serves, or of the newest if none does yet. With several pods, each line
-    starts with the name of its pod. A pod without logs is named on stderr.
+    starts with the name of its pod. A pod without logs is named on stderr. With -f, the logs of the next revision
+    follow after a redeploy; where they end, stderr says why.
 
     On a Host, the log of a server is a file on that machine: its path is printed, and its lines if it is readable here.
 
@@ -73,27 +76,65 @@ async def logs(
     async with cluster.session() as session:
         client = session.client
         endpoint = await get(client, ENDPOINTS, ObjectKey(namespace or client.namespace, name))
-        look = cluster.complete(f"pilotage status {quote(name)} -n {quote(endpoint.meta.namespace)}")
         number = asked.revision if asked.revision is not None else serving_revision(StoredEndpoint.of(endpoint))
+        look = cluster.complete(f"pilotage status {quote(name)} -n {quote(endpoint.meta.namespace)}")
         if number is None:
             raise BadTarget(f"{endpoint.ref} has no revision yet. Look with: {look}")
-        labels = f"{LABEL_ENDPOINT_UID}={endpoint.meta.uid},{LABEL_REVISION}={number}"
-        pods = (await client.list(PODS, endpoint.meta.namespace, labels=labels)).items
-        if not pods:
-            processes = (await client.list(PROCESSES, endpoint.meta.namespace, labels=labels)).items
-            if processes:
-                return await _of_hosts(processes, asked)
+        parts = await _parts(client, endpoint, number)
+        if not parts:
             say(f"There are no pods of {name}-{number}. Look with: {look}", err=True)
             return 1
-        pods.sort(key=lambda pod: pod.meta.name)
-        printed = await asyncio.gather(*(_print(client, pod, asked, prefix=len(pods) > 1) for pod in pods))
-    return 0 if any(printed) else 1
+        printed = await _print_all(client, parts, asked)
+        while follow and printed and parts:
+            number, parts = await _next(client, endpoint, number, asked)
+            if parts:
+                await _print_all(client, parts, asked._replace(tail=None))
+    return 0 if printed else 1
 
 
-async def _of_hosts(processes: list[Object], asked: _Asked) -> int:
+async def _parts(client: Client, endpoint: Object, number: int) -> list[Object]:
+    """The pods of a revision, or its processes on Hosts."""
+    labels = f"{LABEL_ENDPOINT_UID}={endpoint.meta.uid},{LABEL_REVISION}={number}"
+    pods = (await client.list(PODS, endpoint.meta.namespace, labels=labels)).items
+    found = pods or (await client.list(PROCESSES, endpoint.meta.namespace, labels=labels)).items
+    return sorted(found, key=lambda each: each.meta.name)
+
+
+async def _print_all(client: Client, parts: list[Object], asked: _Asked) -> bool:
+    """Print the logs of pods or processes, side by side; returns whether there was anything."""
+    if parts[0].kind == PROCESSES.kind:
+        return await _of_hosts(parts, asked)
+    printed = await asyncio.gather(*(_print(client, pod, asked, prefix=len(parts) > 1) for pod in parts))
+    return any(printed)
+
+
+async def _next(client: Client, endpoint: Object, ended: int, asked: _Asked) -> tuple[int, list[Object]]:
+    """The revision that serves after one whose logs have ended, and its parts; says why where there are none."""
+    name = f"{endpoint.meta.name}-{ended}"
+    if asked.revision is not None:
+        note(f"The logs of {name} have ended.")
+        return ended, []
+    for _ in range(NEXT_LOOKS_MAX):
+        try:
+            current = await client.get(ENDPOINTS, endpoint.key)
+        except Absent:
+            note(f"The logs of {name} have ended: {endpoint.ref} was deleted.")
+            return ended, []
+        number = serving_revision(StoredEndpoint.of(current))
+        if number is None or number == ended:
+            break
+        if parts := await _parts(client, endpoint, number):
+            note(f"The logs of {name} have ended: {endpoint.meta.name}-{number} serves now.")
+            return number, parts
+        await asyncio.sleep(LOOK_SECONDS)
+    note(f"The logs of {name} have ended: it was stopped or restarted. Repeat the command to follow what comes.")
+    return ended, []
+
+
+async def _of_hosts(processes: list[Object], asked: _Asked) -> bool:
     if asked.previous or asked.container:
         raise BadTarget("On a Host all starts of a server are in one log: leave out --previous and -c.")
-    return 0 if await print_host_logs(processes, tail=asked.tail, follow=asked.follow) else 1
+    return await print_host_logs(processes, tail=asked.tail, follow=asked.follow)
 
 
 async def _print(client: Client, pod: Object, asked: _Asked, *, prefix: bool) -> bool:
@@ -145,6 +186,8 @@ async def _print_file(process: Object, tail: int | None, *, follow: bool, prefix
             return False
         with file.open("rb") as log:  # noqa: ASYNC230 - nobody else waits
             return await _copy(log, tail, follow=follow, start=f"[{process.meta.name}] " if prefix else "")
+    except BrokenPipeError:  # nobody reads what is printed
+        raise
     except OSError as error:
         say(f"{file} cannot be read: {error.strerror}.", err=True)
         return False

@@ -15,7 +15,7 @@ from pilotage.cli.options import cluster_options, namespace_options, objects_opt
 from pilotage.cli.output.endpoints import condition_lines
 from pilotage.cli.output.objects import print_list, print_object
 from pilotage.cli.output.table import NOTHING, age, facts, size, table
-from pilotage.cli.output.text import coloured, paint, say
+from pilotage.cli.output.text import coloured, columns, paint, say
 from pilotage.kube import Object, ObjectKey
 from pilotage.rollout.requests import get
 from pilotage.teardown.snapshot.fields import text
@@ -99,7 +99,8 @@ def page(model: StoredModel, users: list[StoredEndpoint], now: dt.datetime) -> l
             ("File", state.path or ""),
             ("Served by", ", ".join(f"servingendpoint/{each.metadata.name}" for each in users) or "nobody"),
             ("Age", age(now, meta.creation_timestamp)),
-        ]
+        ],
+        columns(),
     )
     if meta.terminating:
         lines += [

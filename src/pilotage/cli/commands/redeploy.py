@@ -10,7 +10,7 @@ from pilotage.cli.errors import BadTarget, plain_errors
 from pilotage.cli.model_option import with_model
 from pilotage.cli.options import Patience, cluster_options, files_option, namespace_option, rollout_options
 from pilotage.cli.rollout import carry_out
-from pilotage.cli.spec_options import spec_options
+from pilotage.cli.spec_options import changed_spec_options
 from pilotage.kube import ObjectKey
 from pilotage.rollout.requests import sorted_manifests
 from pilotage.rollout.spec import SpecArguments, as_written, changed
@@ -19,7 +19,7 @@ from pilotage.teardown.snapshot.dump import manifests
 
 @click.command()
 @click.argument("name", required=False)
-@spec_options
+@changed_spec_options
 @files_option("What it should be from now on, from a file, or - for stdin; instead of flags.")
 @namespace_option
 @rollout_options

@@ -13,7 +13,7 @@ from pilotage.cli.options import cluster_options, name_argument, namespace_optio
 from pilotage.cli.output.endpoints import condition_lines, model_of, ready_of, route_of, wait_line
 from pilotage.cli.output.objects import print_object
 from pilotage.cli.output.table import age, facts, table
-from pilotage.cli.output.text import coloured, paint, say
+from pilotage.cli.output.text import coloured, columns, paint, say
 from pilotage.kube import EVENTS, Client, Forbidden, Object, ObjectKey
 from pilotage.rollout.requests import get
 from pilotage.teardown.snapshot.fields import mapping, number, text, texts
@@ -87,7 +87,8 @@ def page(endpoint: StoredEndpoint, notes: list[EndpointEvent] | None, now: dt.da
             ("Route", f"{route_of(spec)}{_proof(endpoint)}"),
             ("Waits for", state.waiting_for or ""),
             ("Age", age(now, meta.creation_timestamp)),
-        ]
+        ],
+        columns(),
     )
     if not state.phase:
         lines.append("No operator has reconciled it yet.")
@@ -151,4 +152,4 @@ def _events(notes: list[EndpointEvent] | None, now: dt.datetime) -> list[str]:
         )
         for note in notes[-EVENTS_SHOWN_MAX:]
     ]
-    return table(("EVENT", "TYPE", "REASON", "MESSAGE"), rows)
+    return table(("LAST SEEN", "TYPE", "REASON", "MESSAGE"), rows, columns())

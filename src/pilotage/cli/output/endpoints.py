@@ -7,7 +7,7 @@ from typing import Any
 from pilotage.api.base import Condition
 from pilotage.api.endpoint_status import StoredEndpoint, Waiting
 from pilotage.cli.output.table import NOTHING, age, table
-from pilotage.cli.output.text import paint
+from pilotage.cli.output.text import columns, paint
 from pilotage.teardown.snapshot.fields import dig, seconds_since, span, text
 
 _GOOD_WHEN_FALSE = frozenset({"Degraded", "Draining", "Deleting", "Progressing"})
@@ -44,7 +44,7 @@ def condition_lines(conditions: Iterable[Condition], now: dt.datetime) -> list[s
         )
         for condition in conditions
     ]
-    return table(("CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"), rows) if rows else []
+    return table(("CONDITION", "STATUS", "REASON", "AGE", "MESSAGE"), rows, columns()) if rows else []
 
 
 def _colour_of(condition: Condition) -> str:

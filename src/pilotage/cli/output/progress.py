@@ -8,11 +8,15 @@ import enum
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol, TextIO
 
-from pilotage.cli.output.text import paint, redraw
-from pilotage.terminal import one_line
+from pilotage.cli.output.text import paint, redraw, wrapped
+from pilotage.terminal import drawable, one_line
 
 QUIET_SECONDS = 5.0
 """Interval of printed waits without a terminal, from the last event on."""
+STEADY_SECONDS = 1.0
+"""Duration from which on a step under way is told without a terminal: most are over before anybody could read it."""
+ROW_LINES_MAX = 4
+"""A row of a block has no more lines than this."""
 DRAW_SECONDS = 0.1
 """A block is not drawn more often: nobody reads faster."""
 TEXT_WIDTH = 60
@@ -28,6 +32,8 @@ class RowState(enum.StrEnum):
     FAILED = "failed"
 
 
+_INDENT = 11
+"""Columns before the text of a row in a block: the mark, and the name."""
 _MARKS = {RowState.DONE: "✓", RowState.ACTIVE: "▸", RowState.LATER: "·", RowState.FAILED: "✗"}
 _COLOURS = {RowState.DONE: "green", RowState.ACTIVE: "yellow", RowState.FAILED: "red"}
 
@@ -88,11 +94,12 @@ def renderer(out: TextIO, *, as_json: bool, hint: str) -> Renderer:
 
 
 class Lines:
-    """A line for each row that has changed, and after some quiet the waits."""
+    """A line for each row that has changed and stays so, and after some quiet the waits."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._shown: dict[str, str] = {}
+        self._since: dict[str, tuple[str, dt.datetime]] = {}
         self._started: dt.datetime | None = None
         self._last_news: dt.datetime | None = None
 
@@ -101,7 +108,7 @@ class Lines:
         self._started = self._started or now
         self._last_news = self._last_news or now
         for row in view.news():
-            if self._shown.get(row.name) != _line_of(row):
+            if self._shown.get(row.name) != _line_of(row) and self._is_steady(row, now):
                 self._shown[row.name] = _line_of(row)
                 self._print(row, now)
         if (now - self._last_news).total_seconds() >= QUIET_SECONDS:
@@ -118,14 +125,25 @@ class Lines:
     def close(self) -> None:
         """Nothing to put back."""
 
+    def _is_steady(self, row: Row, now: dt.datetime) -> bool:
+        """Whether a row has ended, or has been the same for a while."""
+        text, since = self._since.get(row.name, ("", now))
+        if text != row.text:
+            since = now
+        self._since[row.name] = (row.text, since)
+        return row.state is not RowState.ACTIVE or (now - since).total_seconds() >= STEADY_SECONDS
+
     def _print(self, what: str | Row, now: dt.datetime) -> None:
         self._last_news = now
-        if isinstance(what, Row):
-            assert self._started is not None
-            seconds = (now - self._started).total_seconds()
-            what = f"{what.name:<9}{_line_of(what):<{TEXT_WIDTH}} {seconds:>6.1f} s"
-        self._out.write(one_line(what.rstrip()) + "\n")
+        lines = [one_line(what)] if isinstance(what, str) else self._lines_of(what, now)
+        self._out.write("".join(f"{line.rstrip()}\n" for line in lines))
         self._out.flush()
+
+    def _lines_of(self, row: Row, now: dt.datetime) -> list[str]:
+        assert self._started is not None
+        seconds = (now - self._started).total_seconds()
+        first, *more = wrapped(one_line(_line_of(row)), TEXT_WIDTH)
+        return [f"{row.name:<9}{first:<{TEXT_WIDTH}} {seconds:>6.1f} s", *(" " * 9 + line for line in more)]
 
 
 class Block:
@@ -148,8 +166,10 @@ class Block:
         lines: list[str] = []
         for row in view.block(now):
             mark, colour = _MARKS[row.state], _COLOURS.get(row.state)
-            text = self._cut(f"{row.name:<9}{row.text}", 2)
+            first, *more = wrapped(one_line(row.text), self._width - 1 - _INDENT)[:ROW_LINES_MAX]
+            text = self._cut(f"{row.name:<9}{first}", 2)
             lines.append(f"{paint(mark, fg=colour) if colour else mark} {text}")
+            lines += (self._cut(" " * _INDENT + line) for line in more)
             lines += (self._cut(f"    {detail}") for detail in row.details)
         lines.append(self._cut(f"  {(now - self._started).total_seconds():.1f} s; {self._hint}"))
         redraw(self._out, self._height, lines)
@@ -164,7 +184,7 @@ class Block:
 
     def _cut(self, line: str, before: int = 0) -> str:
         """One line that is not wrapped: a wrapped one would not be drawn over."""
-        return one_line(line)[: self._width - 1 - before]
+        return drawable(one_line(line))[: self._width - 1 - before]
 
 
 class Events:

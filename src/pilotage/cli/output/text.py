@@ -50,8 +50,24 @@ def coloured(word: str) -> str:
 
 
 def in_colour() -> bool:
-    """Whether results are coloured: on a terminal, unless NO_COLOR is set."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    """Whether results are coloured: on a terminal that has colours, unless NO_COLOR is set."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
+
+
+def columns() -> int | None:
+    """Width of the terminal that results go to; None where they go elsewhere, and lines may be of any length."""
+    if not sys.stdout.isatty():
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The text in lines of this width, broken between words only: a URL or a path stays whole."""
+    import textwrap
+
+    return textwrap.wrap(text, max(1, width), break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def redraw(out: TextIO, height: int, lines: Sequence[str]) -> None:

@@ -25,6 +25,8 @@ from pilotage.serving.drift import apply_body, same
 from pilotage.serving.parts import DesiredObject, EndpointRef
 from pilotage.serving.resources import CLAIMS
 
+TAKEN_SECONDS = 15.0
+"""Interval at which a name is tried again that somebody else has: no cache tells when it is free."""
 SOON_SECONDS = 2.0
 """Pause while an object that has the name of a part terminates."""
 
@@ -96,7 +98,9 @@ class PartApplier:
         if wanted.resource == CLAIMS:
             way_out = f"Serve what is on it (pvc://{wanted.name}/PATH), or delete it, or rename the endpoint."
         raise EndpointProblem(
-            "NameTaken", f"{name(wanted)} -n {subject.namespace} exists and {whose}, so it is not touched. {way_out}"
+            "NameTaken",
+            f"{name(wanted)} -n {subject.namespace} exists and {whose}, so it is not touched. {way_out}",
+            retry_after=TAKEN_SECONDS,
         )
 
 
