@@ -10,11 +10,12 @@ keeps each of them one.
 """
 
 import codecs
+import contextlib
 import io
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TextIO
 
 _MARK = f"\x1b{os.urandom(8).hex()}"
@@ -57,20 +58,66 @@ def own(sequence: str, out: TextIO) -> str:
     return sequence.replace("\x1b", _MARK) if isinstance(out, Guarded) else sequence
 
 
+class OutputLost(Exception):
+    """A stream of the process cannot be written to any more: its reader is gone, or its disk is full."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(error.strerror)
+        self.error = error
+
+
 class Guarded(io.TextIOWrapper):
     """A stream that only our own sequences pass, and those only on a terminal."""
 
+    on_lost: Callable[[OutputLost], None] | None = None
+    """Called instead of raising OutputLost. What is written after that is dropped."""
+
     def write(self, text: str) -> int:
-        """Write it; what is not printable is seen, and does nothing."""
+        """Write it; what is not printable is seen, and does nothing. Raises OutputLost, once."""
         if not self.isatty():
             text = _OWN.sub("", text)
-        super().write(drawable(printable(text)).replace(_MARK, "\x1b"))
+        try:
+            super().write(drawable(printable(text)).replace(_MARK, "\x1b"))
+        except OSError as error:
+            self._lose(error)
         return len(text)
+
+    def flush(self) -> None:
+        """Write out what is buffered. Raises OutputLost, once."""
+        try:
+            super().flush()
+        except OSError as error:
+            self._lose(error)
+
+    def _lose(self, error: OSError) -> None:
+        """Let all that comes go nowhere: what is in the buffer would be tried again, up to the end of the process."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.fileno())
+        os.close(nowhere)
+        lost = OutputLost(error)
+        if self.on_lost is None:
+            raise lost from error
+        self.on_lost(lost)
+
+
+@contextlib.contextmanager
+def output_may_be_lost(tell: Callable[[OutputLost], None]) -> Iterator[None]:
+    """Continue where standard output cannot be written to any more: `tell` is called once instead."""
+    stream = sys.stdout
+    if isinstance(stream, Guarded):
+        stream.on_lost = tell
+    try:
+        yield
+    finally:
+        if isinstance(stream, Guarded):
+            stream.on_lost = None
 
 
 def guard() -> None:
     """Guard standard output and standard error from here on."""
     sys.stdout, sys.stderr = _guarded(sys.stdout), _guarded(sys.stderr)
+    if isinstance(sys.stderr, Guarded):
+        sys.stderr.on_lost = lambda _: None  # there is nobody left to tell
 
 
 def _guarded(stream: TextIO) -> TextIO:

@@ -3,16 +3,21 @@
 import json
 import re
 import shlex
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
 from pilotage import terminal
-from pilotage.api.names import MODELS
-from pilotage.kube import EVENTS, Invalid
-from tests.cli.running import run, run_on_terminal
+from pilotage.api.names import LABEL_ENDPOINT_UID, LABEL_REVISION, MODELS, PROCESSES
+from pilotage.kube import EVENTS, Absent, Invalid, ObjectKey, merge_patch
+from tests.api.objects import process
+from tests.cli.running import Ran, ask, run, run_on_terminal
 from tests.cli.serving import SINCE, Chat, serving
+from tests.support import kinds
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIH4=\x07"
 ERASE = "\x1b[1A\x1b[2K\r"
@@ -186,3 +191,81 @@ def test_a_command_that_is_shown_means_to_a_shell_what_it_says(tmp_path: Path):
     assert ["pilotage", "why", "configmap/stuck", "-n", SHELL, *fix] in commands("why", "cm/stuck", "-n", SHELL)
     assert ["helm", "uninstall", SHELL, "-n", SHELL] in commands("why", "cm/helm", "-n", "shop")
     assert ["pilotage", "delete", f"ingress/{SHELL}", "-n", SHELL] in commands("leaks")
+
+
+PROGRAM = (sys.executable, "-c", "from pilotage.cli import main; main()")
+
+
+def piped_to_nobody(*args: str | Path, lines: int = 0, then: Callable[[], object] = lambda: None) -> Ran:
+    """Run the program with its output in a pipe, whose reader goes after some lines; `then` happens after that."""
+    words = [*PROGRAM, *map(str, args)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        read = "".join(process.stdout.readline() for _ in range(lines))
+        process.stdout.close()
+        then()
+        said = process.stderr.read()
+    return Ran(process.returncode, read, said)
+
+
+def to_a_full_disk(*args: str | Path) -> Ran:
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run([*PROGRAM, *map(str, args)], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    return Ran(ran.returncode, "", ran.stderr)
+
+
+def test_a_reader_who_has_had_enough_is_no_error(dump: Path):
+    assert piped_to_nobody("tree", "ns/shop", "--dump", dump).err == ""
+
+
+def test_a_log_whose_reader_has_had_enough_is_no_error(chat: Chat, tmp_path: Path):
+    """The file of a server on this machine, which can be read very well."""
+    endpoint = chat.make("a", serving("a"))
+    labels = {LABEL_ENDPOINT_UID: endpoint.meta.uid, LABEL_REVISION: "1"}
+    made = chat.create(PROCESSES, process("a-1-0", {"host": "here"}, labels=labels))
+    log = tmp_path / f"a-1-0_{made.meta.uid[:8]}.log"
+    log.write_text("one line\n" * 100_000)
+    patch = merge_patch({"status": {"logFile": str(log)}})
+    chat.ask(lambda client: client.patch(PROCESSES, made.key, patch, subresource="status"))
+    words = ("logs", "a", "-n", chat.namespace, "--tail", "-1", "--kubeconfig", chat.kubeconfig)
+    ran = piped_to_nobody(*words, lines=1)
+    assert ran.out == "one line\n"
+    assert ran.err.splitlines() == [f"hostprocess/a-1-0 on host/here: {log}"]
+
+
+def test_output_to_a_full_disk_is_a_sentence(dump: Path):
+    ran = to_a_full_disk("why", "ns/shop", "--dump", dump)
+    assert (ran.code, ran.err) == (1, "Error: The output could not be written: No space left on device.\n")
+
+
+def test_a_delete_whose_reader_goes_continues_and_says_so(server: Path, tmp_path: Path):
+    """It still waits when its reader goes: for a finalizer, which comes off then."""
+    key = ObjectKey("default", "unread")
+    body = kinds.config_map("unread", finalizers=["acme.example.com/cleanup"])
+    ask(server, lambda client: client.create(kinds.CONFIG_MAPS, body, namespace="default"))
+
+    def let_go() -> None:
+        patch = merge_patch({"metadata": {"finalizers": None}})
+        ask(server, lambda client: client.patch(kinds.CONFIG_MAPS, key, patch))
+
+    receipt = tmp_path / "r.json"
+    words = ("delete", "cm/unread", "-n", "default", "--yes", "--receipt", receipt, "--kubeconfig", server)
+    ran = piped_to_nobody(*words, lines=1, then=let_go)
+    assert ran.code == 0
+    assert ran.err == (
+        f"The output cannot be written any more (Broken pipe). The delete continues; its receipt: {receipt}\n"
+    )
+    assert json.loads(receipt.read_text())["result"] == "complete"
+    with pytest.raises(Absent):
+        ask(server, lambda client: client.get(kinds.CONFIG_MAPS, key))
+
+
+def test_a_delete_that_cannot_say_what_it_will_do_does_nothing(server: Path, tmp_path: Path):
+    ask(server, lambda client: client.create(kinds.CONFIG_MAPS, kinds.config_map("unsaid"), namespace="default"))
+    ran = to_a_full_disk(
+        "delete", "cm/unsaid", "-n", "default", "--yes", "--receipt", tmp_path / "r.json", "--kubeconfig", server
+    )
+    assert ran.code == 1
+    assert ran.err == "Error: The output could not be written: No space left on device. Nothing was done.\n"
+    assert ask(server, lambda client: client.get(kinds.CONFIG_MAPS, ObjectKey("default", "unsaid")))

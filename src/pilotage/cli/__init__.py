@@ -5,6 +5,7 @@ rest while it answers, and the programs when they start.
 """
 
 import contextlib
+import errno
 import gc
 import importlib
 import os
@@ -14,7 +15,7 @@ import sys
 import click
 
 from pilotage import __version__
-from pilotage.terminal import guard
+from pilotage.terminal import OutputLost, guard
 
 COMMANDS = {
     "agent": "Run the servers that are placed on this machine until SIGTERM.",
@@ -88,9 +89,12 @@ def main() -> None:
         pilotage(standalone_mode=True)
     except SystemExit as end:
         code = end.code
+    except OutputLost as lost:
+        if lost.error.errno != errno.EPIPE:  # else the reader has had enough, which is no error
+            click.echo(f"Error: The output could not be written: {lost}.", err=True)
     if code is not None and not isinstance(code, int):
         sys.exit(str(code))
-    with contextlib.suppress(OSError):  # nobody reads any more
+    with contextlib.suppress(OSError, OutputLost):  # nobody reads any more
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(code or 0)

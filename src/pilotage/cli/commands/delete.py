@@ -25,6 +25,7 @@ from pilotage.cli.output.plan import (
 from pilotage.cli.output.text import note, say
 from pilotage.cli.preload import TEARDOWN, import_meanwhile
 from pilotage.teardown.session.request import TeardownRequest
+from pilotage.terminal import OutputLost, output_may_be_lost
 
 if TYPE_CHECKING:
     from pilotage.teardown.session import Session
@@ -95,7 +96,11 @@ async def delete(
         request.check()
     elif request != TeardownRequest(timeout=timeout):
         raise click.UsageError("--resume stands alone: its receipt says what is meant and what stays.")
-    return await _delete(request, _Options(dry_run, yes, receipt_file or resume, resume, output == "json", cluster))
+    try:
+        return await _delete(request, _Options(dry_run, yes, receipt_file or resume, resume, output == "json", cluster))
+    except OutputLost as lost:
+        say(f"Error: The output could not be written: {lost}. Nothing was done.", err=True)
+        return 1
 
 
 class _Options(NamedTuple):
@@ -155,7 +160,11 @@ async def _execute(session: Session, prepared: Prepared, options: _Options) -> i
     gc.enable()
     execution = Execution(session, prepared, receipt=options.receipt)
     progress = TeardownProgress(execution, renderer(sys.stdout, as_json=options.json, hint="Ctrl-C stops safely"))
-    with stopping(execution), silenced():
+
+    def tell(lost: OutputLost) -> None:
+        note(f"The output cannot be written any more ({lost}). The delete continues; its receipt: {execution.path}")
+
+    with stopping(execution), silenced(), output_may_be_lost(tell):
         try:
             result = await execution.run(progress)
         except asyncio.CancelledError:  # the second Ctrl-C
@@ -181,8 +190,12 @@ async def _follow(operated: OperatorTeardown, options: _Options) -> int:
     if options.receipt is not None and len(operated.teardowns) > 1:
         raise BadTarget("--receipt names one file, and each endpoint has a receipt of its own: name one endpoint.")
     codes = [0]
+
+    def tell(lost: OutputLost) -> None:
+        note(f"The output cannot be written any more ({lost}). The delete continues, and is waited for.")
+
     try:
-        with interruptible(), silenced():
+        with interruptible(), silenced(), output_may_be_lost(tell):
             await operated.start()
             for each in operated.teardowns:
                 hint = "Ctrl-C leaves it to the operator"
