@@ -2,6 +2,7 @@
 
 import pytest
 
+from pilotage.api.names import ENDPOINTS, HOSTS
 from pilotage.catalogue.registry import ecosystems, find_finalizer
 from pilotage.kube import Json, Resource
 from pilotage.teardown.diagnosis.finalizer_owners import Liveness, abandoned, finalizer_owner
@@ -338,3 +339,71 @@ def test_a_process_is_kept_by_the_agent_of_its_host_and_the_lease_says_whether_t
 
 def test_a_process_that_is_on_no_host_is_the_operators():
     assert finalizer_owner(world(process("")), process(""), "pilotage.dev/agent").who == "Pilotage operator"
+
+
+def written_by(manager: str, seconds_ago: float) -> Item:
+    """An endpoint whose status was written by a client of this name."""
+    fields = [{"manager": manager, "subresource": "status", "time": ago(seconds_ago)}]
+    return item(ENDPOINTS, "chat", metadata={**going(600, "pilotage.dev/endpoint"), "managedFields": fields})
+
+
+@pytest.mark.parametrize(
+    ("renewed", "manager", "wrote", "alive"),
+    [
+        (5, "teardown", 5, Liveness.ALIVE),
+        (HOUR, "teardown", 5, Liveness.ALIVE),
+        (HOUR, "teardown", 600, Liveness.UNKNOWN),
+        (HOUR, "teardown", 2 * HOUR, Liveness.DEAD),
+        (HOUR, "kubectl-edit", 5, Liveness.DEAD),
+        (30, "teardown", 20, Liveness.DEAD),
+        (None, "teardown", 5, Liveness.ALIVE),
+        (None, "teardown", 600, Liveness.UNKNOWN),
+    ],
+    ids=[
+        "holds its Lease",
+        "writes without a Lease",
+        "wrote after the Lease expired",
+        "wrote while the Lease was held",
+        "a person wrote",
+        "died with its Lease",
+        "writes, and there is no Lease",
+        "wrote, and there is no Lease",
+    ],
+)
+def test_an_operator_that_writes_runs_whatever_an_old_lease_says(renewed, manager, wrote, alive):
+    leases = [] if renewed is None else [lease("pilotage-operator", "pilotage-system", renewed)]
+    stuck = written_by(manager, wrote)
+    assert finalizer_owner(world(stuck, *leases), stuck, "pilotage.dev/endpoint").alive is alive
+
+
+@pytest.mark.parametrize(("lost_ago", "alive"), [(3, Liveness.DEAD), (60, Liveness.ALIVE)])
+def test_an_agent_that_the_operator_has_given_up_since_its_last_renewal_is_dead(lost_ago, alive):
+    said = {"type": "AgentAlive", "status": "False", "lastTransitionTime": ago(lost_ago)}
+    host = item(HOSTS, "gpu-1", status={"phase": "Lost", "conditions": [said]})
+    seen = world(process(), host, lease("gpu-1", "pilotage-hosts", 20))
+    assert finalizer_owner(seen, process(), "pilotage.dev/agent").alive is alive
+
+
+def test_all_likely_owners_are_named_and_one_that_runs_is_enough():
+    gizmo, acme = deployment("gizmo-controller", "gizmos", available=1), deployment("acme-operator", "acme")
+    found = finalizer_owner(world(gizmo, acme), held("acme.io/gizmo"), "acme.io/gizmo")
+    assert (found.who, found.guessed, found.alive) == ("gizmo-controller or acme-operator", True, Liveness.ALIVE)
+    assert (found.workload, found.others) == (gizmo, (acme,))
+    both = finalizer_owner(
+        world(deployment("gizmo-controller", "gizmos"), acme), held("acme.io/gizmo"), "acme.io/gizmo"
+    )
+    assert both.alive is Liveness.DEAD
+
+
+@pytest.mark.parametrize(
+    ("finalizer", "leaks"),
+    [
+        ("pilotage.dev/endpoint", "the endpoint's parts"),
+        ("pilotage.dev/model", "the fetched files"),
+        ("pilotage.dev/host", "the HostProcesses that were placed on it"),
+        ("pilotage.dev/agent", "the server, if its machine is up"),
+        (HOLD, "nothing, if its parts are gone"),
+    ],
+)
+def test_each_of_our_finalizers_says_what_leaks_of_its_own_kind(finalizer: str, leaks: str) -> None:
+    assert finalizer_owner(world(), held(finalizer), finalizer).leaks.startswith(leaks)

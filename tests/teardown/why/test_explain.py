@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilotage.api.names import ENDPOINTS, HOSTS, LABEL_ENDPOINT_UID, LABEL_HOST, MODELS, PROCESSES, TEARDOWNS
 from pilotage.kube import Json, Object, Resource
 from pilotage.teardown.diagnosis.remedies import delete_together
 from pilotage.teardown.diagnosis.why.codes import NOTES, UNCERTAIN, CauseCode
@@ -39,6 +40,7 @@ RESOURCES = (
     Resource(
         "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False
     ),
+    *(ENDPOINTS, TEARDOWNS, MODELS, HOSTS, PROCESSES),
 )
 UIDS = ("u0", "u1", "u2", "u3", "u4", "u5", "u6", "u7")
 NAMES = ("a", "b", "kserve-controller-manager", "widgets.gadgets.example.com", "v1.gadgets.example.com")
@@ -53,6 +55,7 @@ FINALIZERS = (
     "customresourcecleanup.apiextensions.k8s.io",
     "batch.kubernetes.io/job-tracking",
     "",
+    *("pilotage.dev/endpoint", "pilotage.dev/model", "pilotage.dev/host", "pilotage.dev/agent"),
 )
 FIELDS = (
     *("status", "conditions", "type", "message", "reason", "lastTransitionTime", "spec", "replicas", "selector"),
@@ -68,8 +71,10 @@ FIELDS = (
     ),
     *("namespace", "name", "finalizers", "containerStatuses", "state", "waiting", "availableReplicas", "nodeName"),
     *("volumes", "persistentVolumeClaim", "claimName", "managedFields", "manager", "time", "fieldsV1", "phase", "data"),
+    *("waits", "object", "text", "until", "since", "ledger", "entries", "uid", "history", "message", "cause"),
     *("matchLabels", "operations", "resources", "apiVersions", "of", "by", "resourceRef", "scaleTargetRef", "kind"),
 )
+LABELS = ("app", "job-name", LABEL_HOST, LABEL_ENDPOINT_UID)
 TIMES = ("2026-11-01T11:59:00Z", "2026-11-01T12:00:30Z", "2020-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "soon", "")
 
 SCALARS = (*NAMES, *UIDS, *TIMES, "True", "False", "*", None, True, False, 0, -5, 10**12)
@@ -109,7 +114,7 @@ class Maker:
             metadata |= {"deletionTimestamp": choice(TIMES), "deletionGracePeriodSeconds": choice((0, 30, 10**15))}
         metadata["finalizers"] = self._some(FINALIZERS, 3)
         metadata["ownerReferences"] = [self._owner() for _ in range(self._random.randrange(4))]
-        metadata["labels"] = {key: choice(NAMES) for key in self._some(("app", "job-name"), 2)}
+        metadata["labels"] = {key: choice(NAMES + UIDS) for key in self._some(LABELS, 2)}
         metadata["managedFields"] = self._garbage(4)
         body = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
         body |= {field: self._garbage(6) for field in self._some(("spec", "status", "webhooks", "message"), 4)}

@@ -175,7 +175,9 @@ async def test_the_operator_lives_in_the_namespace_of_its_objects(stage: Stage, 
     explanation = await ask(stage, namespace)
     root = the(explanation, CauseCode.NAMESPACE_OPERATOR_INSIDE)
     assert name_of(root.subject).name == "tekton-chains-controller"
-    assert root.remedies[0].title == "Run Tekton Chains from another namespace until its objects are gone"
+    assert (
+        root.remedies[0].title == "Copy Tekton Chains to another namespace, and run it there until its objects are gone"
+    )
     assert any("WENT FIRST" in line and line.endswith("← root cause") for line in render(explanation))
 
 

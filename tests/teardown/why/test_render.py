@@ -77,7 +77,10 @@ def test_the_example_of_the_documentation() -> None:
         ),
         "",
         "What to do, least destructive first",
-        "1. Bring the controller back:  kubectl describe deployment/kserve-controller-manager -n kserve",
+        (
+            "1. Find out why the controller does not run, and mend that:  "
+            "kubectl describe deployment/kserve-controller-manager -n kserve"
+        ),
         "   It finishes the deletion by itself. Nothing leaks.",
         (
             "2. Take down what it would have taken down, in order, then release it:  "

@@ -1,10 +1,13 @@
 """Pilotage's own kinds."""
 
 from pilotage.api.names import (
+    ENDPOINT_FINALIZER,
     ENDPOINTS,
     GATEWAY_ROUTES,
     GROUP,
+    HOST_FINALIZER,
     HOSTS,
+    MODEL_FINALIZER,
     MODELS,
     PROCESS_FINALIZER,
     PROCESSES,
@@ -14,6 +17,21 @@ from pilotage.catalogue.kind import Ecosystem, KnownFinalizer, KnownKind
 from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.relation import ByName, Relation, TargetKind, defines, mounts, needs, routes_to, selects
 from pilotage.catalogue.shared import A_SECRET, A_SERVICE, ANYTHING, SERVICE, usage_fields
+
+
+def _of_operator(patterns: tuple[str, ...], does: str, leaks: str) -> KnownFinalizer:
+    """Finalizers that the operator removes."""
+    return KnownFinalizer(
+        patterns,
+        "Pilotage operator",
+        does,
+        leaks,
+        ("pilotage-operator", "pilotage"),
+        ("pilotage", "pilotage-system"),
+        (("app.kubernetes.io/name", "pilotage"),),
+        ("pilotage-operator",),
+    )
+
 
 ECOSYSTEM = Ecosystem(
     "Pilotage",
@@ -66,15 +84,28 @@ ECOSYSTEM = Ecosystem(
             "stops the server, proves that nothing of it runs, and takes its address out of the cluster",
             "the server, if its machine is up: it keeps running with its port and its memory, unmanaged.",
         ),
-        KnownFinalizer(
-            ("teardown.pilotage.dev/*", "*.pilotage.dev/*", "pilotage.dev/*"),
-            "Pilotage operator",
+        _of_operator(
+            (ENDPOINT_FINALIZER,),
+            "takes the parts of the endpoint down in order, and proves that they are gone",
+            "the endpoint's parts, unless an operator starts again: they have no owner reference, so nothing else "
+            "collects them. `pilotage leaks` finds them.",
+        ),
+        _of_operator(
+            (MODEL_FINALIZER,),
+            "waits until no endpoint uses the Model, and removes its files from the cache",
+            "the fetched files, in the cache of the operator, until an operator starts again there; endpoints that use "
+            "the Model fail at their next revision.",
+        ),
+        _of_operator(
+            (HOST_FINALIZER,),
+            "removes the processes of the Host and their addresses, then its Lease",
+            "the HostProcesses that were placed on it and their EndpointSlices, which may still route requests; its "
+            "servers run on until an agent starts on that machine.",
+        ),
+        _of_operator(
+            ("*.pilotage.dev/*", "pilotage.dev/*"),
             "takes everything down in order, and proves it",
-            "the endpoint's parts: without an owner reference they are not collected. `pilotage leaks` finds them.",
-            ("pilotage-operator", "pilotage"),
-            ("pilotage", "pilotage-system"),
-            (("app.kubernetes.io/name", "pilotage"),),
-            ("pilotage-operator",),
+            "whatever the object stands for: nothing takes it down any more. `pilotage leaks` finds some of it.",
         ),
     ),
     defined=True,

@@ -68,6 +68,8 @@ async def why(
 
     Nothing is changed without --fix. A finalizer is removed only by its own name, from the object that was explained.
 
+    Objects of Pilotage are explained also while they are not ready.
+
     Exit codes: 0 nothing is stuck, 1 stuck with a cause, 2 bad usage, 3 too little could be read to say. With --fix:
     0 it was done, 1 it was not, 3 whether it was done could not be read.
     """

@@ -103,6 +103,17 @@ def together(world: World, workload: Item | None, lease: Item | None) -> Judgeme
     return Judgement(by_workload.alive, "", evidence)
 
 
+def either(judged: list[Judgement]) -> Judgement:
+    """Liveness of a controller that one of several workloads runs: dead only where all are, alive where any is."""
+    evidence = tuple(line for each in judged for line in each.evidence)
+    states = {each.alive for each in judged}
+    if Liveness.ALIVE in states:
+        return Judgement(Liveness.ALIVE, "", evidence)
+    if states == {Liveness.DEAD}:
+        return Judgement(Liveness.DEAD, "; ".join(dict.fromkeys(each.trouble for each in judged)), evidence)
+    return Judgement(Liveness.UNKNOWN, "", evidence)
+
+
 def pods_of(world: World, workload: Item) -> Iterator[Item]:
     """The pods of a workload, by ownership: its own, and those of its ReplicaSets."""
     for child in world.children(workload.uid):

@@ -1,23 +1,29 @@
 """Owner of a finalizer: by the table where it is known, else by traces."""
 
+import datetime as dt
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from functools import cached_property
 
 import msgspec
 
-from pilotage.api.names import HOST_LEASES, LABEL_HOST, PROCESS_FINALIZER
+from pilotage.api.names import HOST_LEASES, HOSTS, LABEL_HOST, PROCESS_FINALIZER
 from pilotage.catalogue.kind import KnownFinalizer
 from pilotage.catalogue.names import LEASE
 from pilotage.catalogue.registry import find_finalizer
 from pilotage.kube import GroupKind
 from pilotage.teardown.diagnosis.finalizer_owners import traces
-from pilotage.teardown.diagnosis.finalizer_owners.liveness import Judgement, Liveness, judge_lease, together
+from pilotage.teardown.diagnosis.finalizer_owners.liveness import Judgement, Liveness, either, judge_lease, together
+from pilotage.teardown.diagnosis.finalizer_owners.operator_writes import StatusWrite, last_write, reconsider
 from pilotage.teardown.planning.ledger import HOLD
-from pilotage.teardown.snapshot.fields import seconds_since, text
+from pilotage.teardown.snapshot.fields import condition, moment, seconds_since, text
 from pilotage.teardown.snapshot.world import Item, World
 
 PATIENCE_SECONDS = 300.0
 """Time in which an owner that is not seen to run may still remove its finalizer."""
+LEASE_OF_OPERATOR = "pilotage-operator"
+LIKELY_MAX = 3
+"""Workloads that are named where only a word in their names tells that one of them may be the owner."""
 UNKNOWN_LEAKS = "whatever its controller would have cleaned up; nothing here tells what that is."
 
 
@@ -44,6 +50,8 @@ class FinalizerOwner(msgspec.Struct, frozen=True):
     """Whether the workload was found by likeness of names alone."""
     trouble: str = ""
     """Why it does not run, in a few words, where it does not: ``0 of 1 replicas available``."""
+    others: tuple[Item, ...] = ()
+    """Further workloads that are as likely as `workload`."""
 
 
 class _Found(msgspec.Struct, frozen=True):
@@ -51,6 +59,7 @@ class _Found(msgspec.Struct, frozen=True):
     how: str = ""
     guessed: bool = False
     who: str = ""
+    others: tuple[Item, ...] = ()
 
 
 class FinalizerOwners:
@@ -81,7 +90,7 @@ class FinalizerOwners:
             return _agent(self._world, item, row, written)
         found = self._by_row(row, finalizer) if row else self._by_traces(item, finalizer, writer)
         lease = self._lease(row, found.workload, traces.domain_of(finalizer))
-        judged = together(self._world, found.workload, lease)
+        judged = self._judge(row, found, lease)
         evidence = ((found.how,) if found.how else ()) + judged.evidence + written + tuple(self._not_read())
         who = row.who if row else found.who
         if not who and found.workload:
@@ -100,7 +109,20 @@ class FinalizerOwners:
             does=row.does if row else "",
             guessed=found.guessed,
             trouble=judged.trouble,
+            others=found.others,
         )
+
+    def _judge(self, row: KnownFinalizer | None, found: _Found, lease: Item | None) -> Judgement:
+        judged = together(self._world, found.workload, lease)
+        if found.others:
+            return either([judged, *(together(self._world, each, None) for each in found.others)])
+        if row is not None and LEASE_OF_OPERATOR in row.leases and judged.alive is not Liveness.ALIVE:
+            return reconsider(self._world, judged, lease, self._last_write)
+        return judged
+
+    @cached_property
+    def _last_write(self) -> StatusWrite | None:
+        return last_write(self._world)
 
     def _built_in(self, finalizer: str, row: KnownFinalizer, written: tuple[str, ...]) -> FinalizerOwner:
         """A part of Kubernetes: alive where its Lease says so. It often runs where nobody can see it."""
@@ -128,10 +150,12 @@ class FinalizerOwners:
             return found
         if writer and (workload := traces.named_like(self._workloads, writer.manager)):
             return _Found(workload, f'"{writer.manager}" is the name of {workload}.', who=writer.manager)
-        domain = traces.domain_of(finalizer)
-        if by_word := traces.sharing_a_word(self._workloads, domain):
-            how = f"{by_word} has a word in common with the finalizer; nothing better was found."
-            return _Found(by_word, how, guessed=True)
+        if likely := traces.sharing_a_word(self._workloads, finalizer)[:LIKELY_MAX]:
+            names = " and ".join(map(str, likely))
+            have = "has" if len(likely) == 1 else "each have"
+            how = f"{names} {have} a word in common with the finalizer; nothing better was found."
+            who = " or ".join(each.meta.name for each in likely)
+            return _Found(likely[0], how, guessed=True, who=who, others=tuple(likely[1:]))
         who = "" if writer is None or writer.by_hand or writer.manager in traces.UNSPECIFIC else writer.manager
         return _Found(None, "", who=who)
 
@@ -256,4 +280,15 @@ def _judge_agent(world: World, host: str, lease: Item | None) -> Judgement:
     body = world.body(lease)
     if body is not None and not text(body, "spec", "holderIdentity"):
         return Judgement(Liveness.DEAD, "it has stopped", (f"It has given up {lease}.",))
-    return judge_lease(world, lease)
+    judged = judge_lease(world, lease)
+    if judged.alive is Liveness.ALIVE and _is_lost(world, host, moment(body, "spec", "renewTime")):
+        return Judgement(Liveness.DEAD, f"the operator has found host/{host} lost", judged.evidence)
+    return judged
+
+
+def _is_lost(world: World, name: str, renewed: dt.datetime | None) -> bool:
+    """Whether the operator, which waits for less time than we do, has given it up since its Lease was renewed."""
+    host = world.find(*HOSTS.group_kind, "", name)
+    said = condition(world.body(host), "AgentAlive") if host is not None else {}
+    since = moment(said, "lastTransitionTime")
+    return said.get("status") == "False" and since is not None and renewed is not None and since >= renewed

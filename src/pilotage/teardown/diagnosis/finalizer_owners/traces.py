@@ -168,25 +168,45 @@ def named_like(candidates: Iterable[Item], name: str) -> Item | None:
     return exact or alike
 
 
-def words_of(domain: str) -> list[str]:
-    """The telling words of a domain: ``stuck.acme.io`` says acme. Its last label says nothing about whose it is."""
-    words = [
-        word for word in re.split(r"[.\-]", domain.rpartition(".")[0]) if len(word) >= 4 and word not in _COMMON_WORDS
-    ]
+def words_of(name: str) -> list[str]:
+    """The telling words of a name, the longest first: ``stuck.acme`` says stuck and acme."""
+    words = [word for word in re.split(r"[./_\-]", name.lower()) if len(word) >= 4 and word not in _COMMON_WORDS]
     return sorted(set(words), key=lambda word: (-len(word), word))
 
 
-def sharing_a_word(candidates: Iterable[Item], domain: str) -> Item | None:
-    """A workload whose name has a telling word of the domain, or a controller by name in a namespace that has one."""
+def sharing_a_word(candidates: Iterable[Item], finalizer: str) -> list[Item]:
+    """Workloads that share a telling word with a finalizer, likely ones first.
+
+    A controller by name that has a word of its path (``acme.io/gizmo``: gizmo-controller); a workload with a word of
+    its domain, whose last label says nothing; a controller by name in a namespace with such a word, where there is no
+    other.
+    """
     everybody = list(candidates)
-    for word in words_of(domain):
-        for each in everybody:
-            if word in each.meta.name.split("-"):
-                return each
-        for each in everybody:
-            if word in each.meta.namespace.split("-") and _CONTROLLERS.intersection(each.meta.name.split("-")):
-                return each
-    return None
+    found: dict[str, Item] = {}
+    for word in words_of(finalizer.partition("/")[2]):
+        found.update((each.uid, each) for each in everybody if word in _parts(each) and _is_controller(each))
+    by_domain = next(filter(None, (_of_word(everybody, word) for word in _domain_words(finalizer))), None)
+    if by_domain is not None:
+        found[by_domain.uid] = by_domain
+    return list(found.values())
+
+
+def _domain_words(finalizer: str) -> list[str]:
+    return words_of(domain_of(finalizer).rpartition(".")[0])
+
+
+def _of_word(candidates: list[Item], word: str) -> Item | None:
+    named = (each for each in candidates if word in _parts(each))
+    beside = (each for each in candidates if word in each.meta.namespace.split("-") and _is_controller(each))
+    return next(named, None) or next(beside, None)
+
+
+def _is_controller(workload: Item) -> bool:
+    return bool(_CONTROLLERS.intersection(_parts(workload)))
+
+
+def _parts(workload: Item) -> list[str]:
+    return workload.meta.name.split("-")
 
 
 def _service(world: World, reference: dict[str, object]) -> Item | None:

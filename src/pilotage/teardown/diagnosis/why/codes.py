@@ -239,6 +239,46 @@ class CauseCode(enum.StrEnum):
     BUDGET_REFUSES_EVICTION = "budget-refuses-eviction", NOTE
     """A disruption budget, which a delete ignores. A note."""
 
+    # our own kinds, while they are deleted
+    HOST_NOT_EMPTY = "host-not-empty"
+    """A step: a Host waits for a process on it to go."""
+    MODEL_FILES_STAY = "model-files-stay"
+    """The operator cannot remove the files of a Model."""
+    MODEL_IN_USE = "model-in-use"
+    """An endpoint uses the Model."""
+    PROCESS_DRAINS = "process-drains", NOTE
+    """A server ends its requests before it stops. A note."""
+    PROCESS_NOT_STOPPED = "process-not-stopped"
+    """The agent says why it cannot stop or remove a server."""
+    TEARDOWN = "teardown"
+    """A step: an endpoint waits for its Teardown."""
+    TEARDOWN_NOT_BEGUN = "teardown-not-begun"
+    """The operator cannot create the Teardown of an endpoint, and says why."""
+    TEARDOWN_REFUSED = "teardown-refused"
+    """The operator does not act on a Teardown, and says why."""
+    TEARDOWN_WAITS = "teardown-waits"
+    """A Teardown has waited for a part for longer than it should; or a step, where the part tells why."""
+    TEARDOWN_WORKING = "teardown-working", NOTE
+    """A Teardown waits for something that takes its time. A note."""
+
+    # our own kinds, while they do not get ready
+    ENDPOINT_NOT_READY = "endpoint-not-ready"
+    """An endpoint does not serve as it should, and says why; or a step to what holds it up."""
+    ENDPOINT_STARTING = "endpoint-starting", NOTE
+    """An endpoint or a part of it is starting, and nothing is wrong so far. A note."""
+    HOST_LOST = "host-lost"
+    """The agent of a Host does not run."""
+    MODEL_MISSING = "model-missing"
+    """The Model of an endpoint does not exist."""
+    MODEL_UNAVAILABLE = "model-unavailable"
+    """The weights of a Model cannot be fetched."""
+    OPERATOR_NOT_RUNNING = "operator-not-running"
+    """No operator acts on the object."""
+    POD_NOT_READY = "pod-not-ready"
+    """A pod of an endpoint cannot be scheduled, cannot get its image, or crashes."""
+    PROCESS_NOT_READY = "process-not-ready"
+    """A server on a Host does not run, and its agent says why; or a step to its Host."""
+
     # jobs
     JOB_MADE_BY_CRONJOB = "job-made-by-cronjob", NOTE
     """A CronJob makes the next one. A note."""
@@ -263,6 +303,17 @@ NOTES: frozenset[str] = frozenset(code for code in CauseCode if code.is_note)
 
 UNCERTAIN: frozenset[str] = frozenset({CauseCode.MAY_NOT_LIST, CauseCode.TOO_DEEP, CauseCode.UNREADABLE})
 """Root causes of these codes say that too little was seen: they alone make the verdict unknown."""
+
+UNREADY: frozenset[str] = frozenset(
+    {
+        CauseCode.ENDPOINT_NOT_READY,
+        CauseCode.HOST_LOST,
+        CauseCode.MODEL_UNAVAILABLE,
+        CauseCode.OPERATOR_NOT_RUNNING,
+        CauseCode.PROCESS_NOT_READY,
+    }
+)
+"""Causes of these codes, at the top of a chain, keep an object of ours from getting ready, not from being deleted."""
 
 STAYS: frozenset[str] = frozenset({CauseCode.OWNER_NAMESPACED, CauseCode.OWNER_UNREADABLE})
 """Root causes of these codes keep an object from being collected, but not from being deleted."""

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from shlex import quote
 from typing import NamedTuple
 
+from pilotage.api.names import GROUP, PROCESS_FINALIZER, TEARDOWN_FINALIZER, UP_MARKER
 from pilotage.kube import Json
-from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner
+from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner, Liveness
 from pilotage.teardown.diagnosis.remedies import DELETE, LOOK, REPAIR, Remedy, place, strip_finalizer
 from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.planning.closure import gather_members
 from pilotage.teardown.planning.ledger import Policy
-from pilotage.teardown.snapshot.fields import entries, moment, text
+from pilotage.teardown.snapshot.fields import entries, mapping, moment, text
 from pilotage.teardown.snapshot.questions import EventsAbout
-from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item, World
 
 _TROUBLE = re.compile(
     r"error|fail|cannot|can't|could not|unable|denied|forbidden|refused|time[ds]? ?out|deadline|invalid|not allowed"
@@ -27,12 +28,13 @@ _FORBIDDEN = re.compile(
     r'(?: in API group "(?P<group>[^"]*)")?(?: in the namespace "(?P<namespace>[^"]+)")?'
 )
 _LENGTH_MAX = 300
+_SCALED = ("Deployment", "StatefulSet")
 _BYSTANDERS = frozenset({"garbage-collector-controller", "default-scheduler", "kubelet", "node-controller"})
 """Components that report about many objects, and keep no finalizer that others would ask about."""
 
 
 class Complaint(NamedTuple):
-    """One of them. `fresh`: it was said after the deletion was asked for."""
+    """One of them. `fresh`: it was said, or is still said, after the deletion was asked for."""
 
     source: str
     """Source: ``condition Ready``, ``Event FailedCleanup of acme-operator``."""
@@ -63,9 +65,17 @@ class RefusedRequest(NamedTuple):
 
 
 def complaints(context: WhyContext, item: Item) -> list[Complaint]:
-    """Events and conditions that complain about this object; those after its deletion come first."""
-    found = [*_from_events(context, item), *_from_conditions(context, item)]
-    return sorted(found, key=lambda complaint: not complaint.fresh)
+    """Conditions and Events that complain about this object: what is said now before what was said once.
+
+    A condition is what a controller says now, an Event what it said at some time, so conditions come first. A condition
+    comes after the Events only if the status is known not to have been written since the deletion: then it is about
+    something else.
+    """
+    conditions = list(_from_conditions(context, item))
+    if _status_written(context.body(item)) is None:
+        return [*conditions, *_from_events(context, item)]
+    older = [each for each in conditions if not each.fresh]
+    return [*(each for each in conditions if each.fresh), *_from_events(context, item), *older]
 
 
 def refusal_in(message: str) -> RefusedRequest | None:
@@ -82,14 +92,29 @@ def refusal_in(message: str) -> RefusedRequest | None:
 def _from_conditions(context: WhyContext, item: Item) -> Iterator[Complaint]:
     body = context.body(item)
     deleted = context.deleted_at(item)
+    written = _status_written(body)
     for condition in entries(body, "status", "conditions"):
         type_, message = text(condition, "type"), text(condition, "message")
+        if item.group_kind == ("", "Namespace") and type_.startswith("Namespace"):
+            continue  # these are of the namespace controller, which keeps no finalizer of others
         reason = text(condition, "reason")
         healthy = "False" if _GOOD_WHEN_FALSE.search(type_) else "True"
         if text(condition, "status") in (healthy, "") or not _TROUBLE.search(f"{reason} {message}"):
             continue
         when = text(condition, "lastTransitionTime")
-        yield Complaint(f"condition {type_}", _short(message or reason), when, _not_before(moment(when), deleted))
+        # A message can change without a transition, so the time of the last write counts as well.
+        fresh = _not_before(moment(when), deleted) or _not_before(written, deleted)
+        yield Complaint(f"condition {type_}", short(message or reason), when, fresh)
+
+
+def _status_written(body: Json | None) -> dt.datetime | None:
+    """Time of the last write of the status; None where managedFields do not tell."""
+    found = [
+        when
+        for entry in entries(body, "metadata", "managedFields")
+        if "f:status" in mapping(entry, "fieldsV1") and (when := moment(entry, "time")) is not None
+    ]
+    return max(found, default=None)
 
 
 def _from_events(context: WhyContext, item: Item) -> Iterator[Complaint]:
@@ -99,7 +124,7 @@ def _from_events(context: WhyContext, item: Item) -> Iterator[Complaint]:
     seen: set[str] = set()
     for event in reversed(answer.items if answer else _in_world(context, item)):
         when = text(event, "lastTimestamp") or text(event, "eventTime") or text(event, "metadata", "creationTimestamp")
-        message = _short(text(event, "message") or text(event, "note"))
+        message = short(text(event, "message") or text(event, "note"))
         if text(event, "type") != "Warning" or message in seen or not _not_before(moment(when), deleted):
             continue
         seen.add(message)
@@ -120,22 +145,60 @@ def _not_before(when: dt.datetime | None, deleted: dt.datetime | None) -> bool:
     return when is not None and (deleted is None or when >= deleted)
 
 
-def _short(message: str) -> str:
+def short(message: str) -> str:
+    """A message in one line of bounded length."""
     message = " ".join(message.split())
     return message if len(message) <= _LENGTH_MAX else f"{message[: _LENGTH_MAX - 1]}…"
 
 
-def bring_back(keeper: FinalizerOwner) -> Iterator[Remedy]:
+def bring_back(context: WhyContext, keeper: FinalizerOwner) -> Iterator[Remedy]:
     """Start the controller again, as far as it can be told how."""
-    workload = keeper.workload
+    workload, lease = keeper.workload, keeper.lease
     effect = "It finishes the deletion by itself. Nothing leaks."
-    if workload is None:
-        yield Remedy(f"Start {keeper.who} again", "kubectl get leases -A", effect, REPAIR, keeper.lease)
-    elif keeper.trouble.startswith("scaled to 0") and workload.group_kind.kind in ("Deployment", "StatefulSet"):
+    if workload is not None and keeper.trouble.startswith("scaled to 0") and workload.group_kind.kind in _SCALED:
         scale = f"kubectl scale {place(workload)} --replicas=1"
         yield Remedy("Bring the controller back", scale, effect, REPAIR, workload)
-    else:
-        yield Remedy("Bring the controller back", f"kubectl describe {place(workload)}", effect, REPAIR, workload)
+    elif workload is not None:
+        describe = f"kubectl describe {place(workload)}"
+        yield Remedy("Find out why the controller does not run, and mend that", describe, effect, REPAIR, workload)
+    elif keeper.finalizer == PROCESS_FINALIZER and lease is not None:
+        yield from start_agent(lease.meta.name, lease)
+    elif is_ours(keeper.finalizer):
+        yield start_operator(context.world, effect)
+    elif lease is not None:
+        show = f"kubectl get {place(lease)} -o yaml"
+        yield Remedy(f"See who held the Lease of {keeper.who}, and start it there again", show, effect, REPAIR, lease)
+
+
+def is_ours(finalizer: str) -> bool:
+    """Whether the operator or an agent of Pilotage removes it."""
+    domain = finalizer.partition("/")[0]
+    return finalizer != TEARDOWN_FINALIZER and (domain == GROUP or domain.endswith(f".{GROUP}"))
+
+
+def start_operator(world: World, effect: str) -> Remedy:
+    """Start the operator where no workload of the cluster runs it."""
+    one_machine = world.find("", "ConfigMap", UP_MARKER.namespace, UP_MARKER.name) is not None
+    command = "pilotage up" if one_machine else "pilotage operator"
+    return Remedy("Start Pilotage again" if one_machine else "Start the operator again", command, effect, REPAIR)
+
+
+def start_agent(host: str, subject: Item) -> Iterator[Remedy]:
+    """Start the agent of a Host again, or give the Host up."""
+    yield Remedy(
+        f"Start the agent on the machine of host/{host} again",
+        f"pilotage agent --name {quote(host)}",
+        "It takes over what still runs there, and finishes what was asked for meanwhile. Nothing leaks.",
+        REPAIR,
+        subject,
+    )
+    yield Remedy(
+        "If that machine is gone for good, delete its Host",
+        f"kubectl delete {quote(f'hosts.{GROUP}/{host}')}",
+        "The operator removes its processes and addresses from the cluster. LEAKS: servers, if the machine still runs.",
+        DELETE,
+        subject,
+    )
 
 
 def read_log(workload: Item) -> Remedy:
@@ -156,12 +219,28 @@ def restart(workload: Item) -> Remedy:
     )
 
 
-def last_resort(item: Item, keeper: FinalizerOwner) -> Iterator[Remedy]:
+def find_log(keeper: FinalizerOwner) -> Remedy:
+    """Let a person read the log of a controller, or find out where that is."""
+    if keeper.workload is not None:
+        return read_log(keeper.workload)
+    if keeper.lease is not None:
+        holder = f"kubectl get {place(keeper.lease)} -o jsonpath='{{.spec.holderIdentity}}'"
+        title = f"See which process is {keeper.who}, and read its log there"
+        return Remedy(title, holder, "Nothing changes.", LOOK, keeper.lease)
+    title = f"Find the process of {keeper.who} on the machine where it was started, and read its log"
+    return Remedy(title, "pgrep -af 'pilotage operator'", "Nothing changes.", LOOK)
+
+
+def last_resort(item: Item, keeper: FinalizerOwner, *, missing: bool = False) -> Iterator[Remedy]:
     """Removing the finalizer. What belongs to Kubernetes itself has better ways, or is not to be touched.
+
+    Ours is offered only where nothing of ours runs (or is `missing`) that would do the work.
 
     Nor is one in a namespace's spec: it takes another request (`/finalize`), which writes the whole list, with the
     finalizer of the namespace controller. Without that one, all that is in the namespace would leak.
     """
+    if is_ours(keeper.finalizer) and keeper.alive is not Liveness.DEAD and not missing:
+        return
     if item.terminating and not keeper.builtin and keeper.finalizer in item.meta.finalizers:
         yield strip_finalizer(item, keeper.finalizer, f"LEAKS: {keeper.leaks}")
 

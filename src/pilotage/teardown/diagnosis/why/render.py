@@ -5,11 +5,19 @@ object's name goes before it.
 """
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from pilotage.kube import Json
 from pilotage.teardown.diagnosis.remedies import STRIP_FINALIZER, Remedy
 from pilotage.teardown.diagnosis.why.codes import NOTES, UNCERTAIN
-from pilotage.teardown.diagnosis.why.model import Confidence, Explanation, StuckCause, StuckVerdict, all_causes
+from pilotage.teardown.diagnosis.why.model import (
+    Confidence,
+    Explanation,
+    StuckCause,
+    StuckVerdict,
+    all_causes,
+    roots_of,
+)
 from pilotage.teardown.snapshot.world import Item, Name
 
 ROOT_MARK = "← root cause"
@@ -28,12 +36,29 @@ def render(explanation: Explanation, complete: Callable[[str], str] = str) -> li
         last = place == len(explanation.causes) - 1
         lines += _tree(cause, explanation.subject, str(explanation.subject), "", marks, last=last)
     lines += _footer(explanation)
-    remedies = remedies_of(explanation)
-    if remedies:
-        lines += ["", "What to do, least destructive first"]
-        for number, remedy in enumerate(remedies, 1):
+    return lines + _advice(explanation, complete)
+
+
+def _advice(explanation: Explanation, complete: Callable[[str], str]) -> list[str]:
+    """The remedies; below the cause that they are for, where there are several such causes."""
+    groups = remedy_groups(explanation)
+    if not groups:
+        return []
+    lines = ["", "What to do, least destructive first"]
+    number = 0
+    for group in groups:
+        if len(groups) > 1:
+            lines.append(f"About {_about(group.root)}")
+        for remedy in group.remedies:
+            number += 1
             lines += [f"{number}. {remedy.title}:  {complete(remedy.command)}", f"   {remedy.effect}"]
     return lines
+
+
+def _about(root: StuckCause) -> str:
+    named = str(root.subject)
+    line = root.text if named in root.text else f"{named}: {root.text}"
+    return line if len(line) <= WIDTH_MAX else f"{line[: WIDTH_MAX - 1]}…"
 
 
 def to_json(explanation: Explanation, complete: Callable[[str], str] = str) -> Json:
@@ -71,11 +96,31 @@ def confidence(explanation: Explanation) -> Confidence:
 
 def remedies_of(explanation: Explanation) -> list[Remedy]:
     """All remedies of all causes, each once, from the least destructive up; to remove a finalizer comes last."""
-    found: dict[tuple[str, str], Remedy] = {}
+    return sorted((remedy for group in remedy_groups(explanation) for remedy in group.remedies), key=_destruction)
+
+
+class RemedyGroup(NamedTuple):
+    """The remedies for one root cause, from the least destructive up."""
+
+    root: StuckCause
+    remedies: list[Remedy]
+
+
+def remedy_groups(explanation: Explanation) -> list[RemedyGroup]:
+    """The remedies by root cause, each once. Those of a step on the way belong to the first root below it."""
+    found: dict[int, tuple[StuckCause, list[Remedy]]] = {}
+    seen: set[tuple[str, str]] = set()
     for cause in all_causes(explanation.causes):
+        (root, *_) = roots_of([cause])
         for remedy in cause.remedies:
-            found.setdefault((remedy.title, remedy.command), remedy)
-    return sorted(found.values(), key=lambda remedy: (remedy.code == STRIP_FINALIZER, remedy.harm))
+            if (remedy.title, remedy.command) not in seen:
+                seen.add((remedy.title, remedy.command))
+                found.setdefault(id(root), (root, []))[1].append(remedy)
+    return [RemedyGroup(root, sorted(remedies, key=_destruction)) for root, remedies in found.values()]
+
+
+def _destruction(remedy: Remedy) -> tuple[bool, int]:
+    return remedy.code == STRIP_FINALIZER, remedy.harm
 
 
 # The tree

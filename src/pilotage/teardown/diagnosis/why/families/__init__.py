@@ -6,8 +6,8 @@ no clock, and asks through the context; what it could not see it notes with `con
 one finalizer of the object, it says so with ``context.claim(item, finalizer)``: `finalizers` is asked last, and speaks
 for those that nobody claimed.
 
-`namespaces` and `apis` and `owners` look further with ``context.causes_of(other)``: a dead APIService is found as the
-cause of a namespace's discovery failure by ``causes_of`` that APIService.
+`namespaces`, `apis`, `owners` and `own_deletion` look further with ``context.causes_of(other)``: a dead APIService is
+found as the cause of a namespace's discovery failure by ``causes_of`` that APIService.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,6 +19,8 @@ from pilotage.teardown.diagnosis.why.families import (
     finalizers,
     jobs,
     namespaces,
+    own_deletion,
+    own_readiness,
     owners,
     permissions,
     pods,
@@ -48,5 +50,7 @@ FAMILIES: tuple[Family, ...] = (
     jobs.causes,
     pods.guards,
     fighting.causes,
+    own_readiness.causes,
+    own_deletion.causes,
     finalizers.causes,  # last: it speaks for the finalizers that nobody claimed
 )

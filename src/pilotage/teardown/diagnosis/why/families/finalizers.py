@@ -12,11 +12,14 @@ from pilotage.teardown.diagnosis.why.controllers import (
     bring_back,
     complaints,
     do_its_work,
+    find_log,
     grant,
+    is_ours,
     last_resort,
     read_log,
     refusal_in,
     restart,
+    start_operator,
 )
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.planning.ledger import HOLD, UNDER_WAY_SECONDS
@@ -37,7 +40,7 @@ def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
                 CauseCode.FINALIZER,
                 item,
                 f"a delete would wait for finalizer {finalizer}",
-                because=(_kept_by(item, keeper, _root(context, item, keeper)),),
+                because=(kept_by(item, keeper, _root(context, item, keeper)),),
             )
 
 
@@ -45,14 +48,14 @@ def waits_for(context: WhyContext, item: Item, finalizer: str) -> StuckCause:
     """The chain for one finalizer of an object that is being deleted."""
     keeper = context.finalizer_owner(item, finalizer)
     root = _root(context, item, keeper)
-    step = root if root.code == CauseCode.FINALIZER_UNCLAIMED else _kept_by(item, keeper, root)
-    return StuckCause(
-        CauseCode.FINALIZER,
-        item,
-        f"waits for finalizer {finalizer}",
-        because=(step,),
-        since=item.meta.deletion_timestamp,
-    )
+    step = root if root.code == CauseCode.FINALIZER_UNCLAIMED else kept_by(item, keeper, root)
+    return held_by(item, finalizer, step)
+
+
+def held_by(item: Item, finalizer: str, step: StuckCause) -> StuckCause:
+    """The step from an object that is being deleted to its finalizer."""
+    text = f"waits for finalizer {finalizer}"
+    return StuckCause(CauseCode.FINALIZER, item, text, because=(step,), since=item.meta.deletion_timestamp)
 
 
 def _root(context: WhyContext, item: Item, keeper: FinalizerOwner) -> StuckCause:
@@ -63,29 +66,30 @@ def _root(context: WhyContext, item: Item, keeper: FinalizerOwner) -> StuckCause
     said = complaints(context, item)
     for complaint in said:
         if refusal := refusal_in(complaint.message):
-            return _forbidden(context, item, keeper, complaint, refusal)
+            return forbidden(context, item, keeper, complaint, refusal)
     if said and (said[0].fresh or not keeper.builtin):
         return _erroring(item, keeper, said)
     age = context.deleted_seconds_ago(item)
     if keeper.alive is Liveness.ALIVE:
         return _working(item, keeper, age) if age < PATIENCE_SECONDS else _silent(item, keeper, age)
-    if keeper.builtin or keeper.workload:
+    if keeper.builtin or keeper.workload or keeper.lease:
         return _working(item, keeper, age) if age < PATIENCE_SECONDS and keeper.builtin else _unclear(item, keeper)
     if context.world.namespaces or context.world.problem("apps", "Deployment"):
         return _unclear(item, keeper)  # not found where nobody looked
     return _missing(context, item, keeper) if keeper.who else _unclaimed(item, keeper)
 
 
-def _kept_by(item: Item, keeper: FinalizerOwner, root: StuckCause) -> StuckCause:
-    workload = f"  {keeper.workload}" if keeper.workload else ""
+def kept_by(item: Item, keeper: FinalizerOwner, *because: StuckCause) -> StuckCause:
+    """The step from a finalizer to its owner."""
+    workloads = ", ".join(map(str, (*([keeper.workload] if keeper.workload else []), *keeper.others)))
     likely = "probably kept by" if keeper.guessed else "kept by"
     return StuckCause(
         CauseCode.FINALIZER_KEEPER,
         keeper.workload or item,
-        f"{likely} {keeper.who or 'an unknown controller'}{workload}",
+        f"{likely} {keeper.who or 'an unknown controller'}{f'  {workloads}' if workloads else ''}",
         (f"Before it removes the finalizer, it {keeper.does}.",) if keeper.does else (),
         confidence=Confidence.LOW if keeper.guessed else Confidence.HIGH,
-        because=(root,),
+        because=because,
     )
 
 
@@ -100,14 +104,14 @@ def _dead(context: WhyContext, item: Item, keeper: FinalizerOwner) -> StuckCause
         keeper.workload or keeper.lease or item,
         f"NOT RUNNING: {keeper.trouble}",
         keeper.evidence,
-        remedies=(*bring_back(keeper), *do_its_work(context, item), *last_resort(item, keeper)),
+        remedies=(*bring_back(context, keeper), *do_its_work(context, item), *last_resort(item, keeper)),
     )
 
 
 def _went_first(item: Item, keeper: FinalizerOwner, workload: Item) -> StuckCause:
     """Nothing new is created in a namespace that is being deleted: a controller in there cannot be brought back."""
     elsewhere = Remedy(
-        f"Run {keeper.who} from another namespace until its objects are gone",
+        f"Copy {keeper.who} to another namespace, and run it there until its objects are gone",
         f"kubectl get {place(workload)} -o yaml",
         "It finishes the deletions by itself, and the namespace goes. Nothing leaks.",
         REPAIR,
@@ -122,9 +126,10 @@ def _went_first(item: Item, keeper: FinalizerOwner, workload: Item) -> StuckCaus
     )
 
 
-def _forbidden(
+def forbidden(
     context: WhyContext, item: Item, keeper: FinalizerOwner, complaint: Complaint, refusal: RefusedRequest
 ) -> StuckCause:
+    """The root cause where the API server refuses a request of the owner: the permission that it lacks."""
     question = MayThey(
         refusal.user, refusal.verb, refusal.group, refusal.plural, refusal.namespace, refusal.subresource
     )
@@ -188,6 +193,8 @@ def _silent(item: Item, keeper: FinalizerOwner, age: float) -> StuckCause:
     remedies = [look_at(item, "Look at what it waits for", "Nothing changes.")]
     if keeper.workload:
         remedies = [read_log(keeper.workload), restart(keeper.workload)]
+    elif is_ours(keeper.finalizer):
+        remedies = [find_log(keeper)]
     return StuckCause(
         CauseCode.FINALIZER_CONTROLLER_SILENT,
         keeper.workload or item,
@@ -201,33 +208,36 @@ def _silent(item: Item, keeper: FinalizerOwner, age: float) -> StuckCause:
 def _unclear(item: Item, keeper: FinalizerOwner) -> StuckCause:
     title = f"Check whether {keeper.who or keeper.workload or f'the controller of {keeper.finalizer}'} runs"
     found = look_at(keeper.workload, title, "Nothing changes.") if keeper.workload else None
+    check = found or Remedy(title, "kubectl get deployments,statefulsets,leases -A", "Nothing changes.", LOOK)
+    if is_ours(keeper.finalizer) and keeper.workload is None:
+        check = find_log(keeper)
     return StuckCause(
         CauseCode.FINALIZER_CONTROLLER_UNCLEAR,
         keeper.workload or item,
         "whether it runs could not be determined",
         keeper.evidence,
         Confidence.LOW,
-        remedies=(
-            found or Remedy(title, "kubectl get deployments,statefulsets,leases -A", "Nothing changes.", LOOK),
-            *last_resort(item, keeper),
-        ),
+        remedies=(check, *last_resort(item, keeper)),
     )
 
 
 def _missing(context: WhyContext, item: Item, keeper: FinalizerOwner) -> StuckCause:
+    effect = "It finishes the deletion by itself. Nothing leaks."
     install = Remedy(
-        f"Install {keeper.who} again, or start it where it runs",
+        f"See which controllers there are; if {keeper.who} is not among them, install it again",
         "kubectl get deployments,statefulsets,leases -A",
-        "It finishes the deletion by itself. Nothing leaks.",
+        effect,
         REPAIR,
     )
+    if is_ours(keeper.finalizer):
+        install = start_operator(context.world, effect)
     return StuckCause(
         CauseCode.FINALIZER_CONTROLLER_MISSING,
         item,
         "NOT FOUND: nothing in this cluster looks like it; it was uninstalled, or runs elsewhere",
         keeper.evidence,
         Confidence.MEDIUM,
-        remedies=(install, *do_its_work(context, item), *last_resort(item, keeper)),
+        remedies=(install, *do_its_work(context, item), *last_resort(item, keeper, missing=True)),
     )
 
 

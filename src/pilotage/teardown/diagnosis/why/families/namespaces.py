@@ -86,7 +86,9 @@ def _discovery(context: WhyContext, namespace: Item, conditions: dict[str, str])
         tuple(evidence),
         Confidence.MEDIUM if over else Confidence.HIGH,
         because=tuple(behind),
-        remedies=(
+        remedies=()
+        if behind
+        else (
             Remedy(
                 "See which API it is, and bring it back or delete its APIService",
                 "kubectl get apiservices",

@@ -1,0 +1,296 @@
+"""Our own kinds that are not being deleted and do not get ready: from what an endpoint says down to what holds it up.
+
+Only the object that was asked about: an endpoint that does not serve is no reason why anything else is not deleted.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from shlex import quote
+
+from pilotage.api.names import (
+    ENDPOINT_FINALIZER,
+    ENDPOINTS,
+    HOSTS,
+    LABEL_ENDPOINT_UID,
+    LABEL_HOST,
+    MODEL_FINALIZER,
+    MODELS,
+    PROCESSES,
+)
+from pilotage.kube import Json
+from pilotage.teardown.diagnosis.finalizer_owners import Liveness
+from pilotage.teardown.diagnosis.remedies import EDIT, LOOK, REPAIR, Remedy, look_at, place
+from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.context import WhyContext
+from pilotage.teardown.diagnosis.why.controllers import Complaint, bring_back, find_log, refusal_in, short, start_agent
+from pilotage.teardown.diagnosis.why.families.finalizers import forbidden
+from pilotage.teardown.diagnosis.why.families.own_deletion import progress, unfinished
+from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
+from pilotage.teardown.snapshot.fields import condition, entries, mapping, number, seconds_since, text
+from pilotage.teardown.snapshot.world import Item
+
+FINE = frozenset({"Serving", "ScaledToZero"})
+ASKED_MAX = 5
+"""Pods and processes whose status is read: those of one endpoint fail alike."""
+UNSEEN_SECONDS = 30
+"""Time after which an operator that runs has written something about a new object, or a new spec."""
+_ON_WAY = frozenset({"Fetching", "Starting", "Stopping", "Running", ""})
+_BAD_IMAGE = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
+
+
+def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
+    """Why an object of ours that stays is not ready."""
+    explain = _KINDS.get(item.group_kind)
+    if explain is not None and not item.terminating and context.asked_about(item):
+        yield from explain(context, item)
+
+
+# Endpoints
+
+
+def _endpoint(context: WhyContext, item: Item) -> Iterator[StuckCause]:
+    body = context.body(item)
+    if body is None:
+        return
+    if unseen := _unseen(context, item, body, ENDPOINT_FINALIZER):
+        yield unseen
+        return
+    phase = text(body, "status", "phase") or "Pending"
+    degraded = condition(body, "Degraded").get("status") == "True"
+    if phase in FINE and not degraded:
+        return
+    message = _message(body, "Degraded" if degraded else "Progressing") or _message(body, "Available")
+    further = tuple(_further(context, item, body, message))
+    wrong = degraded or phase in ("Degraded", "Failed", "Unknown") or bool(further)
+    yield StuckCause(
+        CauseCode.ENDPOINT_NOT_READY if wrong else CauseCode.ENDPOINT_STARTING,
+        item,
+        f"is {phase}: {short(message)}" if message else f"is {phase}",
+        (f"The status of {item} says so.",),
+        because=further,
+        remedies=() if further or not wrong else (_change(item),),
+    )
+
+
+def _message(body: Json, type_: str) -> str:
+    said = condition(body, type_)
+    return text(said, "message") or text(said, "reason")
+
+
+def _further(context: WhyContext, item: Item, body: Json, message: str) -> Iterator[StuckCause]:
+    """Causes that hold it up: its Model, a former part, a permission, its pods, its servers."""
+    if refusal := refusal_in(message):
+        keeper = context.finalizer_owner(item, ENDPOINT_FINALIZER)
+        complaint = Complaint(f"status of {item}", message, "", fresh=True)
+        yield forbidden(context, item, keeper, complaint, refusal)
+        return
+    reason = text(condition(body, "Degraded"), "reason") or text(condition(body, "Progressing"), "reason")
+    progressing = text(condition(body, "Progressing"), "reason")
+    if (name := text(body, "spec", "model", "name")) and {reason, progressing} & _MODEL_REASONS:
+        yield from _model_of(context, item, name)
+        return
+    if reason == "TeardownBlocked":
+        keeper = context.finalizer_owner(item, ENDPOINT_FINALIZER)
+        for record in unfinished(context, item):
+            yield from progress(context, record, keeper)
+        return
+    yield from _pods(context, item)
+    yield from _processes(context, item)
+
+
+_MODEL_REASONS = frozenset({"ModelMissing", "ModelDeleting", "ModelFailed", "ModelNotReady"})
+
+
+def _model_of(context: WhyContext, item: Item, name: str) -> Iterator[StuckCause]:
+    model = context.world.find(*MODELS.group_kind, item.meta.namespace, name)
+    if model is not None:
+        yield from _model(context, model)
+        if model.terminating:
+            yield StuckCause(
+                CauseCode.MODEL_UNAVAILABLE,
+                model,
+                f"waits for {model}, which is being deleted",
+                because=context.causes_of(model),
+                remedies=(_change(item),),
+            )
+    elif not context.world.problem(*MODELS.group_kind, item.meta.namespace):
+        yield _missing(item, name)
+
+
+def _missing(item: Item, name: str) -> StuckCause:
+    namespace = item.meta.namespace
+    see = Remedy(
+        "See which Models there are; then create that one, or name another in the spec",
+        f"kubectl get {MODELS.plural}.{MODELS.group} -n {quote(namespace)}",
+        "The operator acts on the change at once.",
+        LOOK,
+        item,
+    )
+    line = f"MISSING: model/{name} -n {namespace} does not exist"
+    return StuckCause(CauseCode.MODEL_MISSING, item, line, (f"The status of {item} says so.",), remedies=(see,))
+
+
+def _change(item: Item) -> Remedy:
+    """Change the spec, or what is in its way."""
+    effect = "The operator acts on the change at once. The revision that serves now serves on until the next one does."
+    title = "Change its spec, or what its status names"
+    return Remedy(title, f"kubectl edit {place(item)}", effect, EDIT, item)
+
+
+# Its pods
+
+
+def _pods(context: WhyContext, endpoint: Item) -> Iterator[StuckCause]:
+    mine = [
+        pod
+        for pod in context.world.of("", "Pod", endpoint.meta.namespace)
+        if pod.meta.labels.get(LABEL_ENDPOINT_UID) == endpoint.uid and not pod.terminating
+    ]
+    said: set[str] = set()
+    newest_first = sorted(mine, key=lambda each: each.meta.creation_timestamp, reverse=True)
+    for pod in newest_first[:ASKED_MAX]:
+        problem = _pod_problem(pod, context.body(pod) or {})
+        if problem is not None and problem.text not in said:
+            said.add(problem.text)
+            yield problem
+
+
+def _pod_problem(pod: Item, body: Json) -> StuckCause | None:
+    scheduled = condition(body, "PodScheduled")
+    if scheduled.get("status") == "False":
+        advice = "Compare its requests and selectors with the nodes, and change one of them"
+        said = text(scheduled, "message") or "no node was found"
+        return _not_ready(pod, f"UNSCHEDULABLE: {short(said)}", advice)
+    containers = entries(body, "status", "initContainerStatuses") + entries(body, "status", "containerStatuses")
+    for each in containers:
+        if found := _container_problem(pod, each):
+            return found
+    return None
+
+
+def _container_problem(pod: Item, status: Json) -> StuckCause | None:
+    name, waiting = text(status, "name"), mapping(status, "state", "waiting")
+    reason, message = text(waiting, "reason"), text(waiting, "message")
+    ended = mapping(status, "lastState", "terminated") or mapping(status, "state", "terminated")
+    if reason in _BAD_IMAGE:
+        advice = "Check the image, its registry and the pull Secret"
+        return _not_ready(pod, f"NO IMAGE: container {name}: {short(message or reason)}", advice)
+    if reason in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
+        advice = "Fix what the kubelet reports"
+        return _not_ready(pod, f"NOT STARTED: container {name}: {short(message or reason)}", advice)
+    if ended and number(ended, "exitCode") and status.get("ready") is not True:
+        last = short(text(ended, "message") or text(ended, "reason"))
+        line = f"CRASHES: container {name} exited with code {number(ended, 'exitCode')}: {last}"
+        return _not_ready(pod, line, "Read its log", f"kubectl logs {place(pod)} -c {quote(name)} --previous --tail=50")
+    return None
+
+
+def _not_ready(pod: Item, line: str, title: str, command: str = "") -> StuckCause:
+    remedy = Remedy(title, command or f"kubectl describe {place(pod)}", "Nothing changes by itself.", LOOK, pod)
+    return StuckCause(CauseCode.POD_NOT_READY, pod, line, (f"The status of {pod} says so.",), remedies=(remedy,))
+
+
+# Servers on Hosts
+
+
+def _processes(context: WhyContext, endpoint: Item) -> Iterator[StuckCause]:
+    mine = [
+        each
+        for each in context.world.of(*PROCESSES.group_kind, endpoint.meta.namespace)
+        if each.meta.labels.get(LABEL_ENDPOINT_UID) == endpoint.uid and not each.terminating
+    ]
+    for process in mine[:ASKED_MAX]:
+        yield from _process(context, process)
+
+
+def _process(context: WhyContext, item: Item) -> Iterator[StuckCause]:
+    body = context.body(item)
+    phase, message = text(body, "status", "phase"), text(body, "status", "message")
+    if phase in _ON_WAY or mapping(body, "status").get("ready") is True:
+        return
+    host = context.world.find(*HOSTS.group_kind, "", item.meta.labels.get(LABEL_HOST, ""))
+    lost = tuple(_host(context, host)) if host is not None else ()
+    yield StuckCause(
+        CauseCode.PROCESS_NOT_READY,
+        item,
+        f"is {phase}: {short(message)}" if message else f"is {phase}",
+        (f"The status of {item} says so.",),
+        because=lost,
+        remedies=() if lost else (look_at(item, "Fix what it reports", "It is tried again by itself."),),
+    )
+
+
+def _host(context: WhyContext, item: Item) -> Iterator[StuckCause]:
+    body = context.body(item)
+    phase = text(body, "status", "phase")
+    if phase not in ("Lost", "Stopped"):
+        return
+    message = _message(body or {}, "AgentAlive")
+    yield StuckCause(
+        CauseCode.HOST_LOST,
+        item,
+        f"{phase.upper()}: {short(message or 'its agent does not run')}",
+        (f"The status of {item} says so.",),
+        remedies=tuple(start_agent(item.meta.name, item)),
+    )
+
+
+# Models
+
+
+def _model(context: WhyContext, item: Item) -> Iterator[StuckCause]:
+    body = context.body(item)
+    if body is None:
+        return
+    if unseen := _unseen(context, item, body, MODEL_FINALIZER):
+        yield unseen
+        return
+    phase = text(body, "status", "phase")
+    reason = text(condition(body, "Available"), "reason")
+    if phase == "Failed" or (phase == "Fetching" and reason != "Fetching"):
+        yield StuckCause(
+            CauseCode.MODEL_UNAVAILABLE,
+            item,
+            f"UNAVAILABLE: {short(_message(body, 'Available'))}",
+            (f"The status of {item} says so.",),
+            Confidence.HIGH if phase == "Failed" else Confidence.MEDIUM,
+            remedies=(
+                Remedy(
+                    "Mend its source, or change its spec",
+                    f"kubectl edit {place(item)}",
+                    "The operator checks it again by itself, and at once when the spec changes.",
+                    REPAIR,
+                    item,
+                ),
+            ),
+        )
+    elif phase in ("Pending", "Fetching"):
+        yield StuckCause(CauseCode.ENDPOINT_STARTING, item, f"is {phase}: {short(_message(body, 'Available'))}")
+
+
+# The operator
+
+
+def _unseen(context: WhyContext, item: Item, body: Json, finalizer: str) -> StuckCause | None:
+    """The cause where nobody has acted on an object, or on its present spec, though there was time."""
+    observed = number(body, "status", "observedGeneration", default=-1)
+    if observed >= number(body, "metadata", "generation"):
+        return None
+    keeper = context.finalizer_owner(item, finalizer)
+    age = seconds_since(context.now, item.meta.creation_timestamp) or 0.0
+    if keeper.alive is Liveness.DEAD:
+        text_ = f"NOT ACTED ON: {keeper.who} does not run ({keeper.trouble})"
+        remedies = tuple(bring_back(context, keeper))
+        return StuckCause(CauseCode.OPERATOR_NOT_RUNNING, item, text_, keeper.evidence, remedies=remedies)
+    if keeper.alive is Liveness.ALIVE or age < UNSEEN_SECONDS:
+        return None
+    text_ = f"NOT ACTED ON: {keeper.who} has written nothing about it, and whether it runs could not be determined"
+    check = (find_log(keeper), *bring_back(context, keeper))
+    return StuckCause(CauseCode.OPERATOR_NOT_RUNNING, item, text_, keeper.evidence, Confidence.MEDIUM, remedies=check)
+
+
+_KINDS: Mapping[tuple[str, str], Callable[[WhyContext, Item], Iterator[StuckCause]]] = {
+    ENDPOINTS.group_kind: _endpoint,
+    MODELS.group_kind: _model,
+    HOSTS.group_kind: _host,
+    PROCESSES.group_kind: _process,
+}

@@ -1,0 +1,246 @@
+"""Objects of ours that do not go, or do not get ready, on the real API server beside the real operator."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import json
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from controlplane import ApiError, Cluster
+from pilotage.api.names import HOST_LEASES
+from pilotage.catalogue.reading import FOR_FINALIZERS
+from pilotage.kube import Client, Discovery, Json, load_config
+from pilotage.kube.wire import format_micro_time
+from pilotage.operator.install import Values, manifests
+from pilotage.runtime.clock import utc_now
+from pilotage.teardown.diagnosis.why.explain import explain
+from pilotage.teardown.diagnosis.why.model import Explanation
+from pilotage.teardown.relations import full_kinds, relate
+from pilotage.teardown.snapshot.gather import gather
+from pilotage.teardown.snapshot.resolve import until_resolved
+from tests.agent.agent_host import end_all, write_model
+from tests.controllers.operating import GROUP, Place
+
+HOLD = "example.com/hold"
+PLURALS = {
+    "ServingEndpoint": "servingendpoints",
+    "Model": "models",
+    "Teardown": "teardowns",
+    "HostProcess": "hostprocesses",
+}
+USER = "why-operator"
+HOSTS = f"{GROUP}/hosts"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments"
+SHORT_SECONDS = 2
+"""Duration of the Lease of an agent that never was."""
+WITHOUT_KILL = "import ctypes, os, sys; ctypes.CDLL(None).prctl(24, 5); os.execv(sys.executable, sys.argv[1:])"
+"""Program that takes CAP_KILL from what it becomes (PR_CAPBSET_DROP), also from root."""
+DENIED = {"ingresses": {"delete"}, "leases": {"create", "patch", "update"}}
+"""Requests that the operator needs and may not do here: it cannot even say that it runs."""
+
+
+def role() -> Json:
+    """The rules that are installed for the operator, but for some verbs."""
+    installed = (each for each in manifests(Values()) if each["metadata"]["name"].startswith("pilotage-operator"))
+    rules = []
+    for rule in (rule for each in installed if "rules" in each for rule in each["rules"]):
+        denied = set().union(*(DENIED.get(each, set()) for each in rule["resources"]))
+        rules.append(rule | {"verbs": [each for each in rule["verbs"] if each not in denied]})
+    meta = {"name": USER}
+    return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": meta, "rules": rules}
+
+
+BINDING = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": USER},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": USER},
+    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}],
+}
+
+
+class Stuck(Place):
+    """A namespace with things of ours that do not go, or do not get ready."""
+
+    def __init__(self, cluster: Cluster, namespace: str, folder: Path) -> None:
+        super().__init__(cluster, namespace)
+        self.folder = folder
+        self.agent: subprocess.Popen[bytes] | None = None
+
+    # Staging
+
+    def endpoint(self, name: str, **spec: Any) -> None:
+        """One whose Deployment exists."""
+        self.deploy(name, **spec)
+        self.until(lambda: self.cluster.find(f"{DEPLOYMENTS.format(self.namespace)}/{name}-1"))
+
+    def hold(self, path: str, finalizer: str) -> None:
+        def add(found: Json) -> None:
+            found["metadata"]["finalizers"] = [*found["metadata"].get("finalizers", []), finalizer]
+
+        self.change_at(path, add)
+
+    def change_at(self, path: str, change: Callable[[Json], None], subresource: str = "") -> None:
+        """Change an object that others change meanwhile."""
+
+        def is_done() -> bool:
+            found = self.cluster.request("GET", path)
+            change(found)
+            try:
+                self.cluster.request("PUT", path + subresource, found)
+            except ApiError as error:
+                if "the object has been modified" not in str(error):
+                    raise
+                return False
+            return True
+
+        self.until(is_done)
+
+    def post(self, kind: str, name: str, spec: Json, **meta: Any) -> Json:
+        body = {
+            "apiVersion": "pilotage.dev/v1alpha1",
+            "kind": kind,
+            "metadata": {"name": name, **meta},
+            "spec": spec,
+        }
+        where = HOSTS if kind == "Host" else self._path(kind=PLURALS[kind])
+        return dict(self.cluster.request("POST", where, body))
+
+    def write(self, path: str, status: Json) -> None:
+        self.change_at(path, lambda found: found.update(status=status), "/status")
+
+    def host(self, name: str) -> Json:
+        return dict(self.cluster.find(f"{HOSTS}/{name}") or {})
+
+    def lease(self, namespace: str, name: str, *, ago: float, seconds: int) -> None:
+        renewed = format_micro_time(dt.datetime.now(dt.UTC) - dt.timedelta(seconds=ago))
+        spec = {"holderIdentity": "somebody", "leaseDurationSeconds": seconds, "renewTime": renewed}
+        path = LEASES.format(namespace)
+        if (found := self.cluster.find(f"{path}/{name}")) is not None:
+            self.cluster.request("PUT", f"{path}/{name}", found | {"spec": spec})
+        else:
+            self.cluster.request("POST", path, {"metadata": {"name": name}, "spec": spec})
+
+    def machine(self) -> str:
+        """A Host whose agent takes what is placed there, and is never heard of again."""
+        name = f"machine-{secrets.token_hex(3)}"
+        self.lease(HOST_LEASES, name, ago=0, seconds=SHORT_SECONDS)
+        self.post("Host", name, {})
+        self.write(f"{HOSTS}/{name}", {"phase": "Ready", "freeBytes": 2**40, "memoryBytes": 2**40})
+        return name
+
+    def process(self, endpoint: str) -> Json:
+        return dict(self.cluster.find(self._path(f"{endpoint}-1-0", kind="hostprocesses")) or {})
+
+    def on_lost_host(self, name: str) -> str:
+        """An endpoint whose process was placed on a machine that is lost by now; returns the Host."""
+        host = self.machine()
+        self.deploy(name, placement={"kind": "Host", "host": host}, route={"kind": "None"})
+        self.until(lambda: self.process(name).get("spec", {}).get("host") == host)
+        self.until(lambda: self.host(host)["status"]["phase"] == "Lost")
+        return host
+
+    def with_agent(self, name: str) -> str:
+        """An endpoint that runs on the Host of an agent that has no right to kill what it started."""
+        host = f"weak-{secrets.token_hex(3)}"
+        weights = write_model(self.folder / "tiny.gguf")
+        self.agent = subprocess.Popen([sys.executable, "-c", WITHOUT_KILL, *self._agent(host)])
+        placement = {"kind": "Host", "host": host}
+        self.deploy(
+            name,
+            placement=placement,
+            route={"kind": "None"},
+            runtime={"name": "custom", "command": ["/bin/sleep", "1000"], "args": []},
+            deletion={"drainSeconds": 0},
+            model={"source": f"file://{weights}"},
+        )
+        self.until_says("HostProcess", f"{name}-1-0", '"pid": ')
+        return host
+
+    def _agent(self, host: str) -> list[str]:
+        """Its arguments."""
+        flags = ("--name", host, "--address", "198.18.0.1", "--allow-commands", "--metrics-address", "")
+        paths = ("--kubeconfig", self.cluster.kubeconfig, "--data", self.folder / host, "--file-roots", self.folder)
+        return [sys.executable, "-m", "pilotage", "agent", *map(str, (*flags, *paths))]
+
+    def close(self) -> None:
+        if self.agent is not None:
+            self.agent.send_signal(signal.SIGKILL)
+            self.agent.wait()
+            for each in self.folder.glob("weak-*"):
+                end_all(each)
+
+    def doom(self, kind: str, name: str) -> None:
+        self.cluster.request("DELETE", self.path(kind, name))
+
+    def waiting_for(self, words: str, namespace: str = "") -> Callable[[], bool]:
+        path = f"{GROUP}/namespaces/{namespace or self.namespace}/teardowns"
+        return lambda: words in json.dumps([each.get("status") for each in self.cluster.request("GET", path)["items"]])
+
+    def until_says(self, kind: str, name: str, words: str) -> None:
+        """Wait until its status has these words."""
+        try:
+            self.until(lambda: words in json.dumps((self.cluster.find(self.path(kind, name)) or {}).get("status")))
+        except AssertionError:
+            raise AssertionError(f"no {words!r} in {self.cluster.find(self.path(kind, name))}") from None
+
+    def path(self, kind: str, name: str) -> str:
+        return f"{HOSTS}/{name}" if kind == "Host" else self._path(name, kind=PLURALS[kind])
+
+    def until(self, condition: Callable[[], object], seconds: float = 30.0) -> None:
+        super().until(condition, seconds)
+
+    # Asking
+
+    def why(self, kind: str, name: str, *, later: float = 0, namespace: str | None = None) -> Explanation:
+        place = "" if kind == "Host" else self.namespace if namespace is None else namespace
+        return asyncio.run(_why(self.cluster, kind, place, name, later))
+
+
+async def _why(cluster: Cluster, kind: str, namespace: str, name: str, later: float) -> Explanation:
+    async with Client.connect(load_config(kubeconfig=str(cluster.kubeconfig))) as client:
+        now = utc_now() + dt.timedelta(seconds=later)
+        world = await gather(client, Discovery(client), full=full_kinds() | FOR_FINALIZERS, now=now)
+        item = world.find("pilotage.dev", kind, namespace, name)
+        assert item is not None, f"there is no {kind} {name}"
+        return await until_resolved(client, world, lambda known: explain(known, relate(known), item))
+
+
+def stage_teardowns(stuck: Stuck) -> None:
+    """Teardowns that somebody else has written, before an operator runs."""
+    target = {"apiVersion": "pilotage.dev/v1alpha1", "kind": "ServingEndpoint", "name": "gone", "uid": "u-1"}
+    spec = {"target": target | {"namespace": stuck.namespace}, "reason": "Deleted", "allParts": True}
+    stuck.post("Teardown", "forged", spec)
+    entry = {
+        "resource": {"group": "", "version": "v1", "plural": "serviceaccounts", "kind": "ServiceAccount"},
+        "namespace": stuck.namespace,
+        "name": "default",
+        "uid": "u-2",
+        "phase": "stop",
+        "disposition": "delete",
+        "reason": "named",
+    }
+    ledger = {"entries": [entry], "policy": {}, "targets": [], "started": "2026-01-01T00:00:00Z"}
+    stuck.write(f"{GROUP}/namespaces/{stuck.namespace}/teardowns/forged", {"phase": "stop", "ledger": ledger})
+    stuck.post("Teardown", "elsewhere", spec | {"target": target | {"namespace": "default"}})
+
+
+def release(stuck: Stuck) -> None:
+    """Take all finalizers off, so that the namespace goes."""
+    paths = [stuck._path(kind=kind) for kind in ("servingendpoints", "models", "hostprocesses")]
+    paths += [HOSTS, *(DEPLOYMENTS.format(each) for each in (stuck.namespace, f"{stuck.namespace}-2"))]
+    for path in paths:
+        for each in stuck.cluster.request("GET", path)["items"]:
+            one = f"{path}/{each['metadata']['name']}"
+            stuck.cluster.request("DELETE", one)
+            if (found := stuck.cluster.find(one)) is not None:
+                found["metadata"]["finalizers"] = []
+                stuck.cluster.request("PUT", one, found)
