@@ -12,7 +12,7 @@ import pytest
 
 from pilotage.catalogue.phase import Phase
 from pilotage.cli.output.progress import QUIET_SECONDS, Block, Lines
-from pilotage.cli.output.teardown import ROWS_MAX, TeardownProgress
+from pilotage.cli.output.teardown import ROWS_MAX, TeardownProgress, describe
 from pilotage.kube import Client, Resource, load_config
 from pilotage.teardown.engine.decision import Cause, Decision, Observation, Wait
 from pilotage.teardown.engine.progress import Step
@@ -120,6 +120,18 @@ def test_a_terminal_shows_each_phase_what_is_waited_for_and_how_long_yet():
         "    persistentvolumeclaim/data  goes after deployment/web (order, for 0 s, 10 min left)",
         "  0.0 s; Ctrl-C stops safely",
     ]
+
+
+def test_what_drains_has_its_reason_though_its_phase_has_many_objects_and_has_not_begun():
+    webs = [entry("Deployment", f"web-{number}") for number in range(5)]
+    place = shown(ROUTE, *webs)
+    place.teardown.is_gone(ROUTE)
+    text, until = "3 requests are in flight", NOW + seconds(30)
+    wait = Wait(webs[0], Cause.ROUTER, "the router", text, NOW, until)
+    rows = place.at(9, Decision(Phase.DRAIN, (), (wait,)))
+    assert "    deployment/web-0  3 requests are in flight (router, for 9 s, 21 s left)" in rows
+    assert not any("web-1" in row for row in rows)
+    assert describe(wait, NOW + seconds(9)).endswith("(the router, for 9 s, 21 s left)")
 
 
 def test_a_terminal_is_drawn_over_and_the_last_picture_stays():

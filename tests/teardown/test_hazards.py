@@ -633,3 +633,15 @@ def test_an_entry_that_is_not_in_the_world_is_no_fault():
     more = Ledger(targets=(), started=ledger.started, policy=ledger.policy, entries=(*ledger.entries, gone))
     assert predict(world, relate(world), more) == []
     assert yaml.safe_dump([each.to_json() for each in predict(world, relate(world), more)]) == "[]\n"
+
+
+def test_who_does_not_answer_is_not_asked_for_a_permission():
+    world = world_of([made("v1", "ConfigMap", "a", {})])
+    world.unreadable_groups["metrics.k8s.io/v1"] = "the server is currently unable to handle the request"
+    (hazard,) = predicted(world, "configmap/a")
+    assert hazard.advice.startswith("Bring these APIs back, or make sure that nothing of these kinds belongs to it")
+    world.unreadable_groups.clear()
+    secrets = Resource("", "v1", "secrets", "Secret")
+    world.read_kind(KindReading(secrets, problem="forbidden", error_class=ErrorClass.FORBIDDEN))
+    (hazard,) = predicted(world, "configmap/a")
+    assert hazard.advice.startswith("Ask for the permission to list them, or ")

@@ -274,6 +274,19 @@ def test_what_could_not_be_read_is_said() -> None:
     )
 
 
+def test_many_kinds_that_could_not_be_read_are_counted_and_do_not_bury_the_tree() -> None:
+    world = world_of(WEB)
+    for number in range(36):
+        each = Resource(f"g{number:02}.example.com", "v1", "things", "Thing")
+        world.read_kind(KindReading(each, problem="things is forbidden: User …", error_class=ErrorClass.FORBIDDEN))
+    text = shown(world, "deployment/web")
+    assert text.splitlines()[-1] == (
+        "This may be incomplete: 36 kinds could not be read (things.g00.example.com, things.g01.example.com, "
+        "things.g02.example.com and 33 more); -o json says why."
+    )
+    assert "is forbidden" not in text
+
+
 def test_programs_get_the_same_tree() -> None:
     world = world_of(WEB)
     item = world.get("deployment/web")

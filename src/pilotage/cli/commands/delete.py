@@ -139,7 +139,7 @@ async def _delete(request: TeardownRequest, options: _Options) -> int:
             import_meanwhile(TEARDOWN)
             prepared = await plan(session, request)
         if not prepared.ledger.going and prepared.ledger.unread:
-            raise NoAnswer(f"Nothing was found, but {unread_sentence(prepared.ledger)}")
+            raise NoAnswer(f"Nothing was found, but {unread_sentence(prepared)}")
         code = _show(prepared, resumed, options)
         return await _execute(session, prepared, options) if code is None else code
 

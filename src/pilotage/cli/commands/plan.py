@@ -44,5 +44,5 @@ async def plan(request: TeardownRequest, cluster: ClusterChoice, output: str) ->
     elif not unclear:
         say(*plan_lines(prepared, cluster.complete))
     if unclear:
-        raise NoAnswer(f"Nothing was found, but {unread_sentence(prepared.ledger)}")
+        raise NoAnswer(f"Nothing was found, but {unread_sentence(prepared)}")
     return exit_code(prepared)

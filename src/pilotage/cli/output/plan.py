@@ -21,13 +21,15 @@ def exit_code(prepared: Prepared) -> int:
     )
 
 
-def unread_sentence(ledger: Ledger) -> str:
-    """Sentence about the kinds that could not be searched."""
+def unread_sentence(prepared: Prepared) -> str:
+    """Sentence about the kinds that could not be searched, and what to do about it."""
+    ledger, world = prepared.ledger, prepared.world
     shown = ", ".join(ledger.unread[:3]) + (", …" if len(ledger.unread) > 3 else "")
     kinds = "1 kind" if len(ledger.unread) == 1 else f"{len(ledger.unread)} kinds"
     return (
         f"{kinds} could not be read ({shown}), so what of them is meant is unknown. "
-        "Ask for the permission to list them, or name the objects."
+        f"{'Bring these APIs back' if world.has_silent_apis else 'Ask for the permission to list them'}, or name the "
+        "objects."
     )
 
 
@@ -41,7 +43,7 @@ def plan_lines(prepared: Prepared, complete: Callable[[str], str]) -> list[str]:
         return lines or ["Nothing to delete."]
     lines.append(headline(prepared))
     if ledger.unread:
-        lines += ["", unread_sentence(ledger)]
+        lines += ["", unread_sentence(prepared)]
     for phase in Phase:
         entries = [entry for entry in ledger.going if entry.phase is phase]
         if entries:
@@ -135,7 +137,8 @@ def resumed_lines(resumed: Resumed) -> list[str]:
     number = len(resumed.added)
     count = "nothing was" if not number else f"{number} {'was' if number == 1 else 'were'}"
     lines = [f"Resumes {resumed.origin}: {_where(resumed.left.ledger)}."]
-    lines += [f"Of {total} objects {len(resumed.gone)} are gone already; {count} added since."]
+    objects, are = ("object", "is") if total == 1 else ("objects", "is" if len(resumed.gone) == 1 else "are")
+    lines += [f"Of {total} {objects} {len(resumed.gone)} {are} gone already; {count} added since."]
     lines += (f"added    {entry}  ({entry.reason})" for entry in resumed.added[:ROWS_MAX])
     lines += [f"added    … and {number - ROWS_MAX} more"] if number > ROWS_MAX else []
     lines += (f"note     {name} is another object by now, and stays" for name in resumed.replaced[:ROWS_MAX])

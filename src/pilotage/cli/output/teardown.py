@@ -30,7 +30,7 @@ ROWS_MAX = 12
 """Unfinished objects that are shown at once; the others are counted."""
 BLOCKERS_MAX = 20
 _PHASE_DETAILS_MAX = 3
-"""A phase that has not begun shows its objects only if they are no more than this."""
+"""A phase that has not begun shows its objects if they are no more than this; else those that are waited for."""
 
 
 class TeardownProgress:
@@ -84,6 +84,7 @@ class _View:
 
     def block(self, now: dt.datetime) -> list[Row]:
         waits = {wait.entry.uid: wait for wait in self._decision.waits}
+        blocked = {wait.entry.uid for wait in self._decision.blockers}
         current = self._decision.phase
         rows: list[Row] = []
         shown = hidden = 0
@@ -93,7 +94,8 @@ class _View:
                 continue
             left = [entry for entry in entries if not self._is_over(entry)]
             state = RowState.DONE if not left else RowState.LATER if phase > current else RowState.ACTIVE
-            listed = left if phase <= current or len(left) <= _PHASE_DETAILS_MAX else []
+            few = phase <= current or len(left) <= _PHASE_DETAILS_MAX
+            listed = left if few else [entry for entry in left if entry.uid in blocked]
             details = [_detail(entry, waits.get(entry.uid), now) for entry in listed[: max(0, ROWS_MAX - shown)]]
             shown, hidden = shown + len(details), hidden + len(listed) - len(details)
             rows.append(Row(str(phase), state, f"{len(entries) - len(left)} of {len(entries)} gone", tuple(details)))
@@ -278,7 +280,8 @@ def describe(wait: Wait, now: dt.datetime, *, short: bool = False) -> str:
     times = f"for {since}, {left} left"
     if short:
         return f"{wait.text} ({wait.cause}, {times})"
-    return f"{wait.entry}  {wait.text}  ({wait.cause}: {wait.actor}, {times})"
+    who = wait.actor if wait.cause.value in wait.actor else f"{wait.cause}: {wait.actor}"
+    return f"{wait.entry}  {wait.text}  ({who}, {times})"
 
 
 def _detail(entry: Entry, wait: Wait | None, now: dt.datetime) -> str:

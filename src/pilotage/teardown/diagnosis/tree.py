@@ -24,6 +24,8 @@ from pilotage.teardown.snapshot.world import Item, Name, State, World
 _DEPTH_MAX = 24
 _REFERRERS_DEPTH_MAX = 4
 _ASKED_MAX = 50
+UNREAD_LISTED_MAX = 3
+"""Kinds that could not be read and are listed with the reason; more are counted: who lacks a right lacks many."""
 _EVENTS = frozenset([GroupKind("", "Event"), GroupKind("events.k8s.io", "Event")])
 _DEFINING = frozenset([GroupKind("", "Namespace"), GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")])
 _FOLLOWED = frozenset([Relation.ROUTES_TO, Relation.SELECTS, Relation.SCALES, Relation.PROTECTS, Relation.TARGETS])
@@ -266,7 +268,14 @@ def render(found: Tree) -> list[str]:
     home = root.name.name if root.name.group_kind == ("", "Namespace") else root.name.namespace
     lines = [f"{root.name}  {root.text or root.state}"]
     _render(root.nodes, "", home, lines)
-    if found.unread:
+    if len(found.unread) > UNREAD_LISTED_MAX:
+        names = ", ".join(line.partition(": ")[0] for line in found.unread[:UNREAD_LISTED_MAX])
+        more = f"{names} and {len(found.unread) - UNREAD_LISTED_MAX} more"
+        lines += [
+            "",
+            f"This may be incomplete: {len(found.unread)} kinds could not be read ({more}); -o json says why.",
+        ]
+    elif found.unread:
         lines += ["", "This may be incomplete. These could not be read:", *(f"  {line}" for line in found.unread)]
     return lines
 

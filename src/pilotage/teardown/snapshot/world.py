@@ -240,6 +240,12 @@ class World:
         found = [f"{kind}: {reading.problem}" for kind, reading in kinds if reading.problem]
         return found + [f"{group}: {why}" for group, why in self.unreadable_groups.items()]
 
+    @property
+    def has_silent_apis(self) -> bool:
+        """Whether something could not be read for another reason than a missing permission."""
+        classes = {reading.error_class for reading in self.kinds.values() if reading.problem}
+        return bool(self.unreadable_groups) or not classes <= {ErrorClass.FORBIDDEN, None}
+
     def problem(self, group: str, kind: str, namespace: str = "") -> str:
         """Why the objects of a kind (in a namespace) are not known; empty where they were read."""
         reading = self.kinds.get(GroupKind(group, kind))

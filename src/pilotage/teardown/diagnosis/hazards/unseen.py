@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Iterator
 from shlex import quote
 
-from pilotage.kube.errors import ErrorClass
 from pilotage.teardown.diagnosis.hazards.model import Hazard, HazardCode, Outlook
 from pilotage.teardown.snapshot.fields import text
 from pilotage.teardown.snapshot.world import Item
@@ -30,6 +29,7 @@ def _unread(outlook: Outlook) -> Iterator[Hazard]:
     listed = ", ".join(names[:_NAMES_MAX]) + (f" and {len(names) - _NAMES_MAX} more" * (len(names) > _NAMES_MAX))
     evidence = tuple(f"{name}: {problems[name]}" for name in names[:_NAMES_MAX])
     gone = list(outlook.namespaces())
+    dead = world.has_silent_apis
     if not gone:
         first = next(iter(outlook.ledger.entries), None)
         if first is None:
@@ -39,12 +39,10 @@ def _unread(outlook: Outlook) -> Iterator[Hazard]:
             first.full_name,
             f"may have more to it than is listed: {listed} could not be read",
             False,
-            "Ask for the permission to list them, or make sure that nothing of these kinds belongs to it.",
+            f"{'Bring these APIs back' if dead else 'Ask for the permission to list them'}, or make sure that nothing "
+            "of these kinds belongs to it.",
             evidence,
         )
-    dead = bool(world.unreadable_groups) or any(
-        reading.error_class not in (None, ErrorClass.FORBIDDEN) for reading in unread.values()
-    )
     for namespace in gone:
         yield Hazard(
             HazardCode.NAMESPACE_CONTENT_UNKNOWN,
