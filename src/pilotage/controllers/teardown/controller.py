@@ -22,14 +22,15 @@ from pilotage.controllers.seals import kept_for
 from pilotage.controllers.teardown.foreign_references import ForeignReferences
 from pilotage.controllers.teardown.ledger import find_parts, first_ledger, grown_ledger, parts_now, unproven
 from pilotage.controllers.teardown.observer import CacheObserver, pods_of
+from pilotage.controllers.teardown.progress import ProgressWriter, conditions_of
 from pilotage.kube import Absent, ApiError, Foreign, Json, Object, ObjectKey, Propagation, merge_patch
 from pilotage.kube.wire import format_time, parse_time
-from pilotage.runtime.clock import Ages, monotonic, utc_now
-from pilotage.runtime.conditions import clipped, set_condition
+from pilotage.runtime.clock import Ages, utc_now
+from pilotage.runtime.conditions import set_condition
 from pilotage.runtime.controller import Context
 from pilotage.runtime.store import Store
 from pilotage.runtime.types import Reconcile, Result, TerminalError
-from pilotage.teardown.engine.decision import Cause, Decision, Wait
+from pilotage.teardown.engine.decision import Decision
 from pilotage.teardown.engine.executor import Executor
 from pilotage.teardown.engine.observers import POLL_SECONDS, Reader
 from pilotage.teardown.engine.receipt import cluster_uid, conclude
@@ -43,18 +44,9 @@ _log = structlog.get_logger(__name__)
 
 REFUSED_SECONDS = 30.0
 """Interval at which a refused ledger is checked again: the objects that it names may be gone by then."""
-SHOW_SECONDS = 1.0
-"""Minimum interval between writes of progress: who waits learns the cause within two."""
-MANY = 10
-"""Number of teardowns under way from which on each shows ordinary progress more rarely."""
-ORDINARY = frozenset({Cause.COLLECTOR, Cause.GRACE, Cause.ORDER})
-"""Causes of waits in every teardown."""
 LOOK_SECONDS = 0.25
 """Interval at which a proxy is asked that still has the route."""
 READ_SECONDS_MAX = 30.0
-WAITS_MAX = 20
-WAIT_CHARS_MAX = 1000
-"""Upper bound on the text of a wait: finalizers are named in it, and an object may have thousands."""
 POINTERS_MAX = 5
 ONE_BY_ONE_MAX = 20
 """A namespace may have a thousand endpoints: a list of all their pods for the proof of a few would be dear."""
@@ -108,10 +100,7 @@ class TeardownController:
         """Its identity, once it was read."""
         self._references = ForeignReferences(context.client, caches)
         self._running: dict[str, _Run] = {}
-        self._crowd = 0
-        """The most teardowns that were under way at a time, since there were none."""
-        self._shown: dict[str, float] = {}
-        """Time of the last write of progress, or of the begin, by uid."""
+        self._progress = ProgressWriter(context.client)
         self._ages = Ages()
         """Ages of finished records: they do not expire because the clock was set."""
 
@@ -135,7 +124,7 @@ class TeardownController:
             await self._caches.seals.unlock(self._client)
             return await self._drive(record, teardown, of_target(target, self._endpoints))
         except ApiError as error:
-            await self._blocked(record, error)
+            await self._progress.blocked(record, error)
             raise
 
     async def _drive(self, record: Object, teardown: Teardown, whose: Known) -> Result | None:
@@ -153,17 +142,19 @@ class TeardownController:
                 try:
                     ledger = await self._proven(whose, _read_back(saved), kept_for(teardown.spec.target.name))
                 except LedgerRefused as error:
-                    await self._refuse(record, str(error))
+                    await self._progress.refuse(record, str(error))
                     return Result(requeue_after=REFUSED_SECONDS)
             run = self._running[record.meta.uid] = self._run(teardown, whose, ledger)
-            self._crowd = max(self._crowd, len(self._running))
         record = await self._grow(record, teardown, whose, run, [])
         decision = await run.executor.advance()
         while run.observer.uncached:
             record = await self._grow(record, teardown, whose, run, run.observer.uncached)
             decision = await run.executor.advance()
         if not decision.finished:
-            pauses = [await self._show(record, teardown, run, decision), _pause(decision, run.state.clock.now())]
+            pauses = [
+                await self._progress.show(record, teardown, run.state, decision),
+                _pause(decision, run.state.clock.now()),
+            ]
             pauses += [LOOK_SECONDS] if run.observer.awaits_proxies else []
             pauses += [POLL_SECONDS] if run.observer.is_blind else []
             return Result(requeue_after=min(pauses))
@@ -205,7 +196,7 @@ class TeardownController:
             return record
         if grown is not run.state.ledger:
             run.state.grow(grown)
-        return await self._status(record, {"ledger": msgspec.to_builtins(grown)})
+        return await self._progress.write(record, {"ledger": msgspec.to_builtins(grown)})
 
     async def _begin(self, record: Object, teardown: Teardown, ledger: Ledger) -> Object:
         """Nothing is deleted before it is written down what will be."""
@@ -217,7 +208,7 @@ class TeardownController:
             "left": len(ledger.going),
             "ledger": msgspec.to_builtins(ledger),
         }
-        begun = await self._status(record, status)
+        begun = await self._progress.write(record, status)
         if ledger.pointers:
             texts = "; ".join(pointer.text for pointer in ledger.pointers[:POINTERS_MAX])
             more = len(ledger.pointers) - POINTERS_MAX
@@ -229,7 +220,9 @@ class TeardownController:
         proof = await run.executor.prove()
         if proof.unread:
             reason = next(iter(proof.unread.values()))
-            await self._show(record, teardown, run, decision, f"{len(proof.unread)} cannot be read: {reason}")
+            await self._progress.show(
+                record, teardown, run.state, decision, f"{len(proof.unread)} cannot be read: {reason}"
+            )
             return Result(requeue_after=LOOK_SECONDS * 8)
         if not proof.holds:
             return Result(requeue_after=LOOK_SECONDS)
@@ -238,7 +231,7 @@ class TeardownController:
         self._cluster = self._cluster or await cluster_uid(self._client)
         final = conclude(run.executor.outcome(proof), self._server, now, self._cluster)
         conditions = set_condition(
-            _conditions(record),
+            conditions_of(record),
             "Complete",
             status=True,
             reason="ProvenGone",
@@ -258,7 +251,7 @@ class TeardownController:
         }
         if conditions is not None:
             status["conditions"] = [each for each in conditions if each["type"] != "Blocked"]
-        await self._status(record, status)
+        await self._progress.write(record, status)
         self._forget(record)
         return Result(requeue_after=float(teardown.spec.ttl_seconds_after_finished))
 
@@ -294,100 +287,7 @@ class TeardownController:
 
     def _forget(self, record: Object) -> None:
         self._running.pop(record.meta.uid, None)
-        self._crowd = self._crowd if self._running else 0
-        self._shown.pop(record.meta.uid, None)
-
-    # What others see of it
-
-    async def _show(
-        self, record: Object, teardown: Teardown, run: _Run, decision: Decision, problem: str = ""
-    ) -> float:
-        """Write the progress, but not every bit of it; returns the seconds after which there may be more to write."""
-        now = monotonic()
-        last = self._shown.setdefault(record.meta.uid, now)  # what goes at once is not worth a write
-        due = last + self._interval(decision, problem)
-        if now < due:
-            return due - now
-        waits = [
-            {
-                "object": str(wait.entry),
-                "cause": str(wait.cause),
-                "text": _said(wait),
-                "since": format_time(wait.since),
-                "until": format_time(wait.until),
-            }
-            for wait in decision.blockers[:WAITS_MAX]
-        ]
-        first = decision.blockers[0] if decision.blockers else None
-        status: Json = {
-            "phase": str(decision.phase),
-            "left": run.state.left,
-            "waits": waits,
-            "waitingFor": clipped(problem) or (f"{first.entry}: {_said(first)}" if first else None),
-        }
-        conditions = self._overdue(record, teardown, decision, run.state.clock.now())
-        if conditions is not None:
-            status["conditions"] = conditions
-        if any(record.get("status", name) != value for name, value in status.items()):
-            await self._status(record, status)
-            self._shown[record.meta.uid] = monotonic()
-        return READ_SECONDS_MAX
-
-    def _interval(self, decision: Decision, problem: str) -> float:
-        """Seconds between two writes of progress.
-
-        Of many teardowns that all go as they should, each tells of itself more rarely: writes are what they wait for.
-        """
-        ordinary = not problem and all(wait.cause in ORDINARY for wait in decision.blockers)
-        return SHOW_SECONDS * max(1.0, self._crowd / MANY) if ordinary else SHOW_SECONDS
-
-    def _overdue(self, record: Object, teardown: Teardown, decision: Decision, now: dt.datetime) -> list[Json] | None:
-        """The condition Blocked, once a phase takes longer than it may."""
-        limits = teardown.spec.deletion.timeouts
-        limit = getattr(limits, str(decision.phase), limits.remove)
-        late = [wait for wait in decision.blockers if (now - wait.since).total_seconds() > limit]
-        found = _conditions(record)
-        if not late and not any(each.get("type") == "Blocked" for each in found):
-            return None
-        return set_condition(
-            found,
-            "Blocked",
-            status=bool(late),
-            reason="Overdue" if late else "Progressing",
-            message=f"{late[0].entry} waits for {late[0].actor}: {late[0].text}" if late else "",
-            generation=record.meta.generation,
-            now=utc_now(),
-        )
-
-    async def _blocked(self, record: Object, error: ApiError) -> None:
-        """Say that the API server does not let it go on."""
-        await self._say_blocked(record, str(error.error_class).capitalize(), str(error))
-
-    async def _refuse(self, record: Object, cause: str) -> None:
-        """Say that its ledger is not acted on."""
-        text = (
-            f"{cause}. Nothing is deleted on the word of this ledger. If you did not write it, delete this Teardown: "
-            "what is left of the endpoint is taken down by another one."
-        )
-        await self._say_blocked(record, "LedgerRefused", text)
-
-    async def _say_blocked(self, record: Object, reason: str, message: str) -> None:
-        """Say why it does not go on; once."""
-        conditions = set_condition(
-            _conditions(record),
-            "Blocked",
-            status=True,
-            reason=reason,
-            message=message,
-            generation=record.meta.generation,
-            now=utc_now(),
-        )
-        if conditions is not None:
-            await self._status(record, {"conditions": conditions, "waitingFor": clipped(message)})
-
-    async def _status(self, record: Object, changes: Json) -> Object:
-        patch = merge_patch({"metadata": {"uid": record.meta.uid}, "status": changes})
-        return await self._client.patch(TEARDOWNS, record.key, patch, subresource="status")
+        self._progress.forget(record)
 
 
 def _read_back(saved: Json) -> Ledger:
@@ -403,16 +303,6 @@ def _read_back(saved: Json) -> Ledger:
 def _result_text(ledger: Ledger) -> str:
     gone, kept = counted(len(ledger.going), "object is", "objects are"), counted(len(ledger.kept), "is", "are")
     return f"{gone} proven gone, {kept} kept."
-
-
-def _conditions(record: Object) -> list[Json]:
-    found: list[Json] = record.get("status", "conditions", default=[])
-    return found
-
-
-def _said(wait: Wait) -> str:
-    """A wait with the actor, for the status."""
-    return f"{clipped(wait.text, WAIT_CHARS_MAX)} ({clipped(wait.actor, WAIT_CHARS_MAX)})"
 
 
 def _remarks(record: Object, teardown: Teardown) -> tuple[str, ...]:
