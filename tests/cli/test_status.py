@@ -11,11 +11,11 @@ import pytest
 
 from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.model import StoredModel
-from pilotage.api.names import MODELS
+from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.cli.commands.list import lines as list_lines
 from pilotage.cli.commands.models import fetched
 from pilotage.cli.commands.status import page
-from pilotage.kube import EVENTS, Json, Object
+from pilotage.kube import EVENTS, Json, Object, Propagation
 from tests.cli.running import run, run_on_terminal
 from tests.cli.serving import SINCE, SOURCE, Chat, condition, serving
 
@@ -249,3 +249,24 @@ def test_a_full_disk_is_said_in_a_sentence(chat: Chat):
             check=False,
         )
     assert (ran.returncode, ran.stderr) == (1, "Error: The output cannot be written: no space is left on the device.\n")
+
+
+def test_a_watch_prints_each_change_in_the_columns_of_the_first_table(chat: Chat):
+    chat.make("a", serving("a"))
+    program = [sys.executable, "-c", "from pilotage.cli import main; main()", "list", "-w"]
+    words = [*program, "-n", chat.namespace, "--kubeconfig", str(chat.kubeconfig)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        assert watching.stderr is not None
+        titles, first = (watching.stdout.readline() for _ in range(2))
+        chat.write("a", {"phase": "Degraded"})
+        second = watching.stdout.readline()
+        found = chat.find("a")
+        assert found is not None
+        way = {"uid": found.meta.uid, "propagation": Propagation.BACKGROUND}
+        chat.ask(lambda client: client.delete(ENDPOINTS, found.key, **way))
+        gone = watching.stderr.readline()
+        watching.terminate()
+    at = titles.index("PHASE")
+    assert (first[at:].split()[0], second[at:].split()[0]) == ("Serving", "Degraded")
+    assert gone == f"servingendpoint/a -n {chat.namespace} is gone\n"

@@ -11,14 +11,19 @@ import importlib
 import os
 import signal
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from pilotage import __version__
 from pilotage.terminal import OutputLost, guard
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 COMMANDS = {
     "agent": "Run the servers that are placed on this machine until SIGTERM.",
+    "completion": "Print a script that lets a shell complete commands, options and names.",
     "delete": "Delete objects in order, wait until they are proven gone, and write a receipt.",
     "deploy": "Deploy a model as an endpoint, and wait until it serves.",
     "down": "Stop what `pilotage up` started, and prove that nothing is left.",
@@ -64,6 +69,14 @@ class Commands(click.Group):
         command = module.get(f"{cmd_name}_") or module[cmd_name]  # `list_`, because `list` is a built-in
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """The commands that begin like this, without importing them."""
+        from click.shell_completion import CompletionItem
+
+        names = [name for name in self.list_commands(ctx) if name not in HIDDEN and name.startswith(incomplete)]
+        found = [CompletionItem(name, help=COMMANDS[name]) for name in names]
+        return found or click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The list in ``--help``."""

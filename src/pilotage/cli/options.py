@@ -66,6 +66,17 @@ def later(module: str, name: str) -> Callable[..., object]:
     return lambda **given: getattr(importlib.import_module(module), name)(**given)
 
 
+def names_of(kind: Literal["endpoint", "model", "host", "namespace"]) -> Callable[..., list[Any]]:
+    """The completion of a word by the names of a kind in the cluster."""
+
+    def complete(context: click.Context, _: click.Parameter, start: str) -> list[Any]:
+        from pilotage.cli.names import complete as named
+
+        return named(context, kind, start)
+
+    return complete
+
+
 cluster_options = together(
     "cluster",
     ClusterChoice,
@@ -88,7 +99,15 @@ def namespace_options(command: Callable[..., R]) -> Callable[..., R]:
     text = "The namespace instead of the context's."
     options = (
         # It is eager: -A looks at it.
-        click.option("-n", "--namespace", metavar="NAME", default="", is_eager=True, help=text),
+        click.option(
+            "-n",
+            "--namespace",
+            metavar="NAME",
+            default="",
+            is_eager=True,
+            help=text,
+            shell_complete=names_of("namespace"),
+        ),
         click.option("-A", "--all-namespaces", is_flag=True, callback=_not_with_namespace, help="All namespaces."),
     )
     return _with_all(command, options)
@@ -97,7 +116,8 @@ def namespace_options(command: Callable[..., R]) -> Callable[..., R]:
 def namespace_option(command: Callable[P, R]) -> Callable[P, R]:
     """``-n``, as `namespace`: empty for that of the context."""
     text = "The namespace instead of the context's."
-    return click.option("-n", "--namespace", metavar="NAME", default="", help=text)(command)
+    completion = names_of("namespace")
+    return click.option("-n", "--namespace", metavar="NAME", default="", help=text, shell_complete=completion)(command)
 
 
 def output_option(command: Callable[P, R]) -> Callable[P, R]:
@@ -173,7 +193,7 @@ dump_option = click.option(
 target_options = together(
     "request",
     later("pilotage.teardown.session.request", "TeardownRequest"),
-    click.argument("words", metavar="[KIND/NAME]...", nargs=-1),
+    click.argument("words", metavar="[KIND/NAME]...", nargs=-1, shell_complete=names_of("endpoint")),
     namespace_option,
     click.option("--all", "everything", is_flag=True, help="All objects of the namespace given with -n."),
     files_option("All objects in these manifests: files, folders, or - for stdin."),
@@ -197,7 +217,16 @@ target_options = together(
 
 def name_argument(command: Callable[P, R]) -> Callable[P, R]:
     """NAME, as `name`; ``se/NAME`` means the same."""
-    return click.argument("name", metavar="NAME", callback=_name)(command)
+    return click.argument("name", metavar="NAME", callback=_name, shell_complete=names_of("endpoint"))(command)
+
+
+async def with_endpoint_kind(cluster: ClusterChoice, words: tuple[str, ...], namespace: str) -> tuple[str, ...]:
+    """The words; one bare word that is no kind, but the name of an endpoint, with the kind before it."""
+    if len(words) != 1 or "/" in words[0]:
+        return words
+    from pilotage.cli.names import is_endpoint
+
+    return (f"servingendpoint/{words[0]}",) if await is_endpoint(cluster, words[0], namespace) else words
 
 
 def need_words(words: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pilotage.cli.options import Decorator, later, together
+from pilotage.cli.options import Decorator, later, names_of, together
 
 if TYPE_CHECKING:
     from pilotage.rollout.spec import SpecArguments
@@ -49,6 +49,7 @@ def _spec_options(*, defaults: bool) -> Decorator:
         click.option(
             "--model",
             metavar="PATH|SOURCE|NAME",
+            shell_complete=names_of("model"),
             help="A file (./x.gguf), a source (hf://OWNER/REPOSITORY/FILE, https://…, s3://…, oci://…), or a Model.",
         ),
         click.option("--runtime", type=RUNTIMES, help=text("The program that serves.", "llama.cpp")),
@@ -59,7 +60,12 @@ def _spec_options(*, defaults: bool) -> Decorator:
         click.option("--replicas", metavar="N", type=click.IntRange(min=0), help=text("How many of them.", "1")),
         click.option("--limit", metavar=pair, multiple=True, help="A resource limit, such as nvidia.com/gpu=1."),
         click.option("--placement", type=PLACEMENTS, help=text("Where it runs.", "Deployment")),
-        click.option("--on", metavar="HOST", help="The Host to run on; means --placement Host."),
+        click.option(
+            "--on",
+            metavar="HOST",
+            shell_complete=names_of("host"),
+            help="The Host to run on; means --placement Host.",
+        ),
         click.option("--route", type=ROUTES, help=text("How requests get there.", "None")),
         click.option("--host", metavar="NAME", help="The host name of the route."),
         click.option("--gateway", metavar="[NAMESPACE/]NAME", help="The Gateway of an HTTPRoute."),

@@ -41,8 +41,12 @@ class LiveObjects:
     @property
     def objects(self) -> dict[str, Object]:
         """Objects by name, as last seen."""
-        seen = self._informer.store.list() if self._polled is None else self._polled.items
-        return {obj.meta.name: obj for obj in seen}
+        return {obj.meta.name: obj for obj in self.of_all_namespaces}
+
+    @property
+    def of_all_namespaces(self) -> list[Object]:
+        """Objects as last seen, where no namespace was given."""
+        return [*(self._informer.store.list() if self._polled is None else self._polled.items)]
 
     async def __aenter__(self) -> Self:
         listed = await self._list()

@@ -10,7 +10,7 @@ import click
 
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import BadTarget, NoAnswer, plain_errors
-from pilotage.cli.options import cluster_options, output_option, seconds_option, target_options
+from pilotage.cli.options import cluster_options, output_option, seconds_option, target_options, with_endpoint_kind
 from pilotage.cli.output.plan import (
     absent_lines,
     exit_code,
@@ -94,6 +94,9 @@ async def delete(
     resume = find_receipt(resume) if resume is not None else None
     if resume is None:
         request.check()
+        if not request.selector:
+            words = await with_endpoint_kind(cluster, request.words, request.namespace)
+            request = request._replace(words=words)
     elif request != TeardownRequest(timeout=timeout):
         raise click.UsageError("--resume stands alone: its receipt says what is meant and what stays.")
     try:

@@ -11,14 +11,17 @@ from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
 from pilotage.cli.options import cluster_options, namespace_options, objects_option
 from pilotage.cli.output.endpoints import model_of, ready_of, route_of
-from pilotage.cli.output.objects import print_list
+from pilotage.cli.output.objects import print_list, print_object
 from pilotage.cli.output.table import NOTHING, age, table
-from pilotage.cli.output.text import coloured, columns, say
+from pilotage.cli.output.text import coloured, columns, note, say
 from pilotage.kube import Object, Resource
+from pilotage.runtime.live_objects import LiveObjects
 from pilotage.teardown.planning.arguments import parse_selector
 from pilotage.teardown.snapshot.fields import text
 from pilotage.terminal import width
 
+WATCH_SECONDS = 60.0
+"""Interval in which a watch is checked even if it reports nothing."""
 MODEL_WIDTH_MIN = 20
 """A model is not shortened to less than this."""
 
@@ -27,19 +30,26 @@ MODEL_WIDTH_MIN = 20
 @namespace_options
 @click.option("-l", "--selector", metavar="SELECTOR", default="", help="Those with these labels.")
 @objects_option("wide")
+@click.option("-w", "--watch", is_flag=True, help="Print each endpoint again when it changes, until Ctrl-C.")
 @cluster_options
 @plain_errors
 @asynchronous
-async def list_(namespace: str, all_namespaces: bool, selector: str, output: str, cluster: ClusterChoice) -> None:
+async def list_(
+    namespace: str, all_namespaces: bool, selector: str, output: str, watch: bool, cluster: ClusterChoice
+) -> None:
     """List the endpoints.
 
     \b
     pilotage list -n chat
     pilotage list -A -o wide
     pilotage list -l team=search -o json
+    pilotage list -w
 
     Exit codes: 0 listed (there may be none), 2 bad usage, 3 the API could not be read.
     """
+    if watch:
+        await _watch(cluster, namespace, all_namespaces, selector, output)
+        return
     found = await list_objects(cluster, ENDPOINTS, namespace, all_namespaces, selector)
     if output not in ("text", "wide"):
         print_list(output, found)
@@ -50,6 +60,42 @@ async def list_(namespace: str, all_namespaces: bool, selector: str, output: str
         return
     now = dt.datetime.now(dt.UTC)
     say(*lines(endpoints, now, wide=output == "wide", namespaces=all_namespaces, columns=columns()))
+
+
+async def _watch(cluster: ClusterChoice, namespace: str, all_namespaces: bool, selector: str, output: str) -> None:
+    """Print the endpoints, and each one again when it has changed, until the command is ended."""
+    labels = str(parse_selector(selector)) if selector else ""
+    async with cluster.session() as session:
+        place = "" if all_namespaces else namespace or session.client.namespace
+        shown: dict[str, Object] = {}
+        async with LiveObjects(session.client, ENDPOINTS, place, labels=labels) as live:
+            while True:
+                there = {obj.meta.uid: obj for obj in sorted(live.of_all_namespaces, key=lambda obj: obj.key)}
+                versions = {uid: obj.meta.resource_version for uid, obj in shown.items()}
+                news = [obj for uid, obj in there.items() if versions.get(uid) != obj.meta.resource_version]
+                if news and output in ("text", "wide"):
+                    made = _rows(news, list(there.values()), wide=output == "wide", namespaces=all_namespaces)
+                    say(*(made[1:] if shown else made))
+                elif news:
+                    _print_each(output, news)
+                for uid in shown.keys() - there.keys():
+                    note(f"{shown[uid].ref} is gone")
+                shown = there
+                await live.changed(WATCH_SECONDS)
+
+
+def _rows(news: list[Object], there: list[Object], *, wide: bool, namespaces: bool) -> list[str]:
+    """The titles, and the rows of those that are new; as wide as a table of all that are there."""
+    now, uids = dt.datetime.now(dt.UTC), {obj.meta.uid for obj in news}
+    made = lines([StoredEndpoint.of(obj) for obj in there], now, wide=wide, namespaces=namespaces)
+    return [made[0], *(row for obj, row in zip(there, made[1:], strict=True) if obj.meta.uid in uids)]
+
+
+def _print_each(output: str, objects: list[Object]) -> None:
+    for obj in objects:
+        if output == "yaml":
+            click.echo("---")
+        print_object(output, obj)
 
 
 async def list_objects(

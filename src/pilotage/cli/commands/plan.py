@@ -4,7 +4,7 @@ import click
 
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import NoAnswer, plain_errors
-from pilotage.cli.options import cluster_options, output_option, target_options
+from pilotage.cli.options import cluster_options, output_option, target_options, with_endpoint_kind
 from pilotage.cli.output.plan import exit_code, plan_lines, plan_to_json, unread_sentence
 from pilotage.cli.output.text import say
 from pilotage.cli.preload import TEARDOWN, import_meanwhile
@@ -31,6 +31,8 @@ async def plan(request: TeardownRequest, cluster: ClusterChoice, output: str) ->
     if request.namespace and not (request.words or request.files or request.selector):
         request = request._replace(everything=True)  # a namespace alone means all in it: looking changes nothing
     request.check()
+    if not request.selector:
+        request = request._replace(words=await with_endpoint_kind(cluster, request.words, request.namespace))
     from pilotage.teardown.session.preparation import plan as prepare
 
     async with cluster.session(remembering=request.repeatable) as session:

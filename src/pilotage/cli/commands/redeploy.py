@@ -8,7 +8,7 @@ import click
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import BadTarget, plain_errors
 from pilotage.cli.model_option import with_model
-from pilotage.cli.options import Patience, cluster_options, files_option, namespace_option, rollout_options
+from pilotage.cli.options import Patience, cluster_options, files_option, names_of, namespace_option, rollout_options
 from pilotage.cli.rollout import carry_out
 from pilotage.cli.spec_options import changed_spec_options
 from pilotage.kube import ObjectKey
@@ -18,7 +18,7 @@ from pilotage.teardown.snapshot.dump import manifests
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=names_of("endpoint"))
 @changed_spec_options
 @files_option("What it should be from now on, from a file, or - for stdin; instead of flags.")
 @namespace_option

@@ -9,7 +9,15 @@ import click
 
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import BadTarget, plain_errors
-from pilotage.cli.options import cluster_options, dump_option, namespace_option, need_words, output_option
+from pilotage.cli.options import (
+    cluster_options,
+    dump_option,
+    names_of,
+    namespace_option,
+    need_words,
+    output_option,
+    with_endpoint_kind,
+)
 from pilotage.cli.output.text import paint, say
 from pilotage.cli.preload import import_meanwhile
 from pilotage.teardown.session.reading import read_named, read_named_in_dump
@@ -32,7 +40,7 @@ FIX_EXIT_CODES = {"gone": 0, "going": 0, "refused": 1, "unknown": 3}
 
 
 @click.command()
-@click.argument("words", metavar="KIND/NAME", nargs=-1)
+@click.argument("words", metavar="KIND/NAME", nargs=-1, shell_complete=names_of("endpoint"))
 @namespace_option
 @dump_option
 @click.option(
@@ -74,6 +82,8 @@ async def why(
     0 it was done, 1 it was not, 3 whether it was done could not be read.
     """
     need_words(words)
+    if not files:
+        words = await with_endpoint_kind(cluster, words, namespace)
     if finalizer and not code:
         raise click.UsageError("--finalizer is an option of --fix=strip-finalizer.")
     if code:
