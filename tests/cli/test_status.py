@@ -237,20 +237,6 @@ def test_a_locale_without_box_characters_gets_ascii(chat: Chat, locale: dict[str
     assert ("..." if plain else "…") in shown
 
 
-def test_a_full_disk_is_said_in_a_sentence(chat: Chat):
-    chat.make("a")
-    program = [sys.executable, "-c", "from pilotage.cli import main; main()", "list"]
-    with Path("/dev/full").open("w") as full:
-        ran = subprocess.run(
-            [*program, "-n", chat.namespace, "--kubeconfig", str(chat.kubeconfig)],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-    assert (ran.returncode, ran.stderr) == (1, "Error: The output cannot be written: no space is left on the device.\n")
-
-
 def test_a_watch_prints_each_change_in_the_columns_of_the_first_table(chat: Chat):
     chat.make("a", serving("a"))
     program = [sys.executable, "-c", "from pilotage.cli import main; main()", "list", "-w"]
@@ -263,8 +249,8 @@ def test_a_watch_prints_each_change_in_the_columns_of_the_first_table(chat: Chat
         second = watching.stdout.readline()
         found = chat.find("a")
         assert found is not None
-        way = {"uid": found.meta.uid, "propagation": Propagation.BACKGROUND}
-        chat.ask(lambda client: client.delete(ENDPOINTS, found.key, **way))
+        key, uid, way = found.key, found.meta.uid, Propagation.BACKGROUND
+        chat.ask(lambda client: client.delete(ENDPOINTS, key, uid=uid, propagation=way))
         gone = watching.stderr.readline()
         watching.terminate()
     at = titles.index("PHASE")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import functools
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -47,12 +46,6 @@ class BadTarget(OneLine):
     """Words or a file that mean nothing here."""
 
     exit_code = 2
-
-
-class NotWritten(OneLine):
-    """The output has nowhere to go."""
-
-    exit_code = 1
 
 
 class NotChanged(OneLine):
@@ -122,8 +115,6 @@ def _in_words(error: Exception, hint: str, complete: Callable[[str], str]) -> cl
             )
         case ApiError():
             return NoAnswer(_with_advice(error) + hint)
-        case OSError() if error.errno == errno.ENOSPC and error.filename is None:
-            return NotWritten("The output cannot be written: no space is left on the device.")
     return None
 
 

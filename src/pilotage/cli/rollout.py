@@ -88,8 +88,11 @@ class RolloutView:
         self.finished = status.verdict is not RolloutVerdict.GOING
 
     def news(self) -> Iterator[Row]:
-        """The steps that have begun."""
-        return (row for row in self._rows if row.state is not RowState.LATER)
+        """The steps that have begun; not one that says nothing but the name of a revision whose route waits."""
+        steps = zip(self._steps, self._rows, strict=True)
+        return (
+            row for step, row in steps if step.state != "later" and (step.state, step.text) != ("active", step.revision)
+        )
 
     def waits(self, now: dt.datetime) -> Iterator[Row]:  # noqa: ARG002
         """The steps that are under way."""

@@ -186,8 +186,6 @@ async def _print_file(process: Object, tail: int | None, *, follow: bool, prefix
             return False
         with file.open("rb") as log:  # noqa: ASYNC230 - nobody else waits
             return await _copy(log, tail, follow=follow, start=f"[{process.meta.name}] " if prefix else "")
-    except BrokenPipeError:  # nobody reads what is printed
-        raise
     except OSError as error:
         say(f"{file} cannot be read: {error.strerror}.", err=True)
         return False

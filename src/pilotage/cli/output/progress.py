@@ -135,15 +135,12 @@ class Lines:
 
     def _print(self, what: str | Row, now: dt.datetime) -> None:
         self._last_news = now
-        lines = [one_line(what)] if isinstance(what, str) else self._lines_of(what, now)
-        self._out.write("".join(f"{line.rstrip()}\n" for line in lines))
+        if isinstance(what, Row):
+            assert self._started is not None
+            seconds = (now - self._started).total_seconds()
+            what = f"{what.name:<9}{_line_of(what):<{TEXT_WIDTH}} {seconds:>6.1f} s"
+        self._out.write(one_line(what.rstrip()) + "\n")
         self._out.flush()
-
-    def _lines_of(self, row: Row, now: dt.datetime) -> list[str]:
-        assert self._started is not None
-        seconds = (now - self._started).total_seconds()
-        first, *more = wrapped(one_line(_line_of(row)), TEXT_WIDTH)
-        return [f"{row.name:<9}{first:<{TEXT_WIDTH}} {seconds:>6.1f} s", *(" " * 9 + line for line in more)]
 
 
 class Block:
