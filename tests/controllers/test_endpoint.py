@@ -38,6 +38,7 @@ async def test_it_is_deployed_and_says_so():
         status = place.status()
         assert status["url"] == "http://chat.example.com/v1"
         assert status["replicas"] == {"ready": 2, "desired": 2}
+        assert status["ready"] == "2/2", "as kubectl and pilotage list show it"
         assert place.condition("Available")["status"] == "True"
         assert place.condition("RouteProgrammed")["reason"] == "AcceptedUnverified"
         assert {(each["kind"], each["name"]) for each in status["ledger"]} == {

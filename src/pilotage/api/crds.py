@@ -74,7 +74,7 @@ DEFINITIONS = (
         (
             Column("Model", ".spec.model['name','source']"),
             Column("Placement", ".spec.placement.kind"),
-            Column("Ready", ".status.replicas.ready", "integer"),
+            Column("Ready", ".status.ready"),
             Column("Phase", ".status.phase"),
             Column("Deleting", ".metadata.deletionTimestamp", "date"),
             Column("URL", ".status.url"),

@@ -107,6 +107,8 @@ class EndpointStatus(Schema, frozen=True):
     placement: str | None = None
     """Placement of the revision that serves."""
     replicas: Replicas = Replicas()
+    ready: str | None = None
+    """Ready replicas of the desired ones, as `kubectl get` shows them: `2/2`."""
     selector: str | None = None
     """Label selector of the pods, for the scale subresource."""
     waiting_for: str | None = None

@@ -25,7 +25,9 @@ def route_of(spec: dict[str, Any]) -> str:
 
 
 def ready_of(endpoint: StoredEndpoint) -> str:
-    """Ready replicas of the desired ones: ``2/2``."""
+    """Ready replicas of the desired ones: ``2/2``. As the operator wrote it, if it has."""
+    if endpoint.status.ready:
+        return endpoint.status.ready
     replicas = endpoint.status.replicas
     wanted = dig(endpoint.spec, "replicas")
     desired = replicas.desired or (wanted if isinstance(wanted, int) and not dig(endpoint.spec, "autoscaling") else 0)

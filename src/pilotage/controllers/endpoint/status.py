@@ -102,6 +102,7 @@ def next_status(
         conditions = conditions if changed is None else changed
     if spec.route.kind == "None":
         conditions = [each for each in conditions if each["type"] != "RouteProgrammed"]
+    ready, desired = (shown.ready, shown.desired) if shown else (0, 0)
     status: Json = {
         "phase": phase(situation),
         "observedGeneration": obj.meta.generation,
@@ -110,7 +111,8 @@ def next_status(
         "revision": f"{obj.meta.name}-{serving.number}" if serving is not None else None,
         "routeKind": spec.route.kind,
         "placement": placed.subject.spec.placement.kind if placed is not None else spec.placement.kind,
-        "replicas": {"ready": shown.ready if shown else 0, "desired": shown.desired if shown else 0},
+        "replicas": {"ready": ready, "desired": desired},
+        "ready": f"{ready}/{desired}",
         "selector": f"{LABEL_ENDPOINT_UID}={obj.meta.uid}",
         "waitingFor": clipped(situation.waiting_for) or None,
         "ledger": list(ledger),
@@ -144,8 +146,8 @@ def leaving_status(obj: Object, old: Json, record: str, teardown: Json, running:
         },
     }
     if teardown.get("phase") and teardown["phase"] not in RUNNING:
-        ready = old.get("replicas", {}).get("ready", 0)
-        status["replicas"] = {"ready": min(ready, running), "desired": 0}
+        ready = min(old.get("replicas", {}).get("ready", 0), running)
+        status |= {"replicas": {"ready": ready, "desired": 0}, "ready": f"{ready}/0"}
     return status
 
 
