@@ -122,6 +122,9 @@ NAMED = "--kubeconfig f --context c"
         ("flux suspend x", f"flux suspend x {NAMED}"),
         ("git rm …", "git rm …"),
         ("", ""),
+        ("pilotage operator", "pilotage operator --kubeconfig f --context c"),
+        ("pilotage up", "pilotage up"),
+        ("pilotage agent --name gpu-1", "pilotage agent --name gpu-1"),
     ],
 )
 def test_each_program_gets_its_own_options(command: str, completed: str):

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _CONTEXT_OPTIONS = {"pilotage": "--context", "kubectl": "--context", "flux": "--context", "helm": "--kube-context"}
 """The option of a program that names the context; each of them has --kubeconfig, too."""
+_ELSEWHERE = ("agent", "install", "up")
+"""Commands of ours that have no cluster, or run on a machine with a kubeconfig of its own."""
 _JOINED = re.compile(r"( && | \| )(?=(?:[^']*'[^']*')*[^']*$)")
 """Operators between the commands of a line, outside of quotes."""
 
@@ -57,7 +59,7 @@ class ClusterChoice(NamedTuple):
         from shlex import quote
 
         program, _, rest = command.partition(" ")
-        context = _CONTEXT_OPTIONS.get(program) if not rest.startswith("install ") else None
+        context = _CONTEXT_OPTIONS.get(program) if rest.partition(" ")[0] not in _ELSEWHERE else None
         given = {"--kubeconfig": self.kubeconfig, context: self.context} if context else {}
         return command + "".join(f" {option} {quote(value)}" for option, value in given.items() if value)
 

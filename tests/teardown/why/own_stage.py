@@ -37,6 +37,7 @@ PLURALS = {
 }
 USER = "why-operator"
 HOSTS = f"{GROUP}/hosts"
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments"
 SHORT_SECONDS = 2
@@ -74,6 +75,7 @@ class Stuck(Place):
         super().__init__(cluster, namespace)
         self.folder = folder
         self.agent: subprocess.Popen[bytes] | None = None
+        self.policies: list[str] = []
 
     # Staging
 
@@ -185,6 +187,26 @@ class Stuck(Place):
         path = f"{GROUP}/namespaces/{namespace or self.namespace}/teardowns"
         return lambda: words in json.dumps([each.get("status") for each in self.cluster.request("GET", path)["items"]])
 
+    def keep(self, resource: str, policy: str, name: str) -> None:
+        """Let admission refuse each delete of an object."""
+        rules = [{"apiGroups": [""], "apiVersions": ["*"], "operations": ["DELETE"], "resources": [resource]}]
+        checked = {"expression": f"oldObject.metadata.name != '{name}'", "message": "nobody deletes it"}
+        spec = {"matchConstraints": {"resourceRules": rules}, "validations": [checked], "failurePolicy": "Fail"}
+        self.cluster.request(
+            "POST", f"{ADMISSION}/validatingadmissionpolicies", {"metadata": {"name": policy}, "spec": spec}
+        )
+        bound = {"metadata": {"name": policy}, "spec": {"policyName": policy, "validationActions": ["Deny"]}}
+        self.cluster.request("POST", f"{ADMISSION}/validatingadmissionpolicybindings", bound)
+        self.policies.append(policy)
+        self.until(lambda: self._is_kept(f"/api/v1/namespaces/{self.namespace}/{resource}/{name}"))
+
+    def _is_kept(self, path: str) -> bool:
+        try:
+            self.cluster.request("DELETE", f"{path}?dryRun=All")
+        except ApiError:
+            return True
+        return False
+
     def until_says(self, kind: str, name: str, words: str) -> None:
         """Wait until its status has these words."""
         try:
@@ -234,7 +256,10 @@ def stage_teardowns(stuck: Stuck) -> None:
 
 
 def release(stuck: Stuck) -> None:
-    """Take all finalizers off, so that the namespace goes."""
+    """Take all finalizers and policies off, so that the namespace goes."""
+    for policy in stuck.policies:
+        stuck.cluster.request("DELETE", f"{ADMISSION}/validatingadmissionpolicybindings/{policy}")
+        stuck.cluster.request("DELETE", f"{ADMISSION}/validatingadmissionpolicies/{policy}")
     paths = [stuck._path(kind=kind) for kind in ("servingendpoints", "models", "hostprocesses")]
     paths += [HOSTS, *(DEPLOYMENTS.format(each) for each in (stuck.namespace, f"{stuck.namespace}-2"))]
     for path in paths:

@@ -191,12 +191,44 @@ def namespace_that_goes(stuck: Stuck) -> Case:
     return Case("ServingEndpoint", "inside", "NO OWNER FOUND", command, steps, going.namespace)
 
 
+def redeploy_that_waits_for_former_parts(stuck: Stuck) -> Case:
+    former_parts_that_stay(stuck)
+    stuck.until_says("ServingEndpoint", "again", "Recreating")
+    steps = (
+        "is Redeploying: ",
+        "waits for teardown/again-",
+        f"waits for deployment/again-1 -n {stuck.namespace}",
+        HOLD,
+    )
+    command = f"kubectl describe deployment/again-1 -n {stuck.namespace}"
+    return Case("ServingEndpoint", "again", "NO OWNER FOUND", command, steps)
+
+
+def part_that_a_policy_keeps(stuck: Stuck) -> Case:
+    """It is refused also where the operator has all permissions."""
+    stuck.endpoint("policed")
+    stuck.keep("services", f"policed-1-{stuck.namespace}", "policed-1")
+    stuck.delete("policed")
+    stuck.until(stuck.waiting_for("nobody deletes it"))
+    steps = ("waits for teardown/policed-", f"waits for service/policed-1 -n {stuck.namespace}")
+    root = f"validatingadmissionpolicy/policed-1-{stuck.namespace}: refuses the delete: this policy denies it"
+    command = f"kubectl describe service/policed-1 -n {stuck.namespace}"
+    return Case("ServingEndpoint", "policed", root, command, steps)
+
+
 def former_parts_that_stay(stuck: Stuck) -> Case:
     """A redeploy with Recreate waits for a former part."""
+    if stuck.get("again") is not None:
+        return _former_parts(stuck)
     stuck.endpoint("again", strategy={"type": "Recreate"})
+    stuck.until(lambda: stuck.serves("again"))
     stuck.hold(f"{DEPLOYMENTS.format(stuck.namespace)}/again-1", HOLD)
     stuck.change("again", runtime={"args": ["--ctx-size", "512"]})
     stuck.until(stuck.waiting_for(f"deployment/again-1 -n {stuck.namespace}"))
+    return _former_parts(stuck)
+
+
+def _former_parts(stuck: Stuck) -> Case:
     name = next(each["metadata"]["name"] for each in stuck.records() if each["spec"]["target"]["name"] == "again")
     command = f"kubectl describe deployment/again-1 -n {stuck.namespace}"
     return Case("Teardown", name, "NO OWNER FOUND", command, (f"waits for deployment/again-1 -n {stuck.namespace}",))
@@ -285,6 +317,8 @@ CASES: tuple[Callable[[Stuck], Case], ...] = (
     model_of_stuck_endpoint,
     namespace_that_goes,
     former_parts_that_stay,
+    redeploy_that_waits_for_former_parts,
+    part_that_a_policy_keeps,
     model_missing,
     model_that_fails,
     failed_model,

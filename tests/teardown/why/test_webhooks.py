@@ -128,7 +128,7 @@ async def test_a_webhook_that_says_no_to_the_delete(stage: Stage, present: Objec
     root = the(found, "webhook-denies-delete")
     assert name_of(root.subject).name == configuration.meta.name
     assert root.evidence == ("it says: settings are precious",)
-    assert root.remedies[0].title == "Do what it asks for (settings are precious)"
+    assert root.remedies[0].title == "Change what it objects to (settings are precious)"
 
 
 async def test_a_webhook_that_says_no_to_the_finalizers_removal(stage: Stage, going: Object, hooks: HookServer):
@@ -139,7 +139,7 @@ async def test_a_webhook_that_says_no_to_the_finalizers_removal(stage: Stage, go
     root = the(found, "webhook-denies-update")
     assert "frozen" in root.evidence[0]
     comply, remove = root.remedies  # its delete was let through: there is nothing to send again
-    assert comply.title == "Do what it asks for (frozen)"
+    assert comply.title == "Change what it objects to (frozen)"
     assert comply.effect == "The update passes then. Nothing leaks."
     assert remove.command == f"kubectl delete validatingwebhookconfiguration {configuration.meta.name}"
 

@@ -19,12 +19,12 @@ from pilotage.api.names import (
 from pilotage.kube import Json
 from pilotage.teardown.diagnosis.finalizer_owners import Liveness
 from pilotage.teardown.diagnosis.remedies import EDIT, LOOK, REPAIR, Remedy, look_at, place
-from pilotage.teardown.diagnosis.why.codes import CauseCode
+from pilotage.teardown.diagnosis.why.codes import NOTES, CauseCode
 from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.diagnosis.why.controllers import Complaint, bring_back, find_log, refusal_in, short, start_agent
 from pilotage.teardown.diagnosis.why.families.finalizers import forbidden
 from pilotage.teardown.diagnosis.why.families.own_deletion import progress, unfinished
-from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
+from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause, roots_of
 from pilotage.teardown.snapshot.fields import condition, entries, mapping, number, seconds_since, text
 from pilotage.teardown.snapshot.world import Item
 
@@ -88,13 +88,21 @@ def _further(context: WhyContext, item: Item, body: Json, message: str) -> Itera
     if (name := text(body, "spec", "model", "name")) and {reason, progressing} & _MODEL_REASONS:
         yield from _model_of(context, item, name)
         return
-    if reason == "TeardownBlocked":
-        keeper = context.finalizer_owner(item, ENDPOINT_FINALIZER)
-        for record in unfinished(context, item):
-            yield from progress(context, record, keeper)
+    former = tuple(_former_parts(context, item))
+    if former:
+        yield from former
         return
     yield from _pods(context, item)
     yield from _processes(context, item)
+
+
+def _former_parts(context: WhyContext, item: Item) -> Iterator[StuckCause]:
+    """Causes that keep parts of a former revision, which have to be gone before the next one starts."""
+    keeper = context.finalizer_owner(item, ENDPOINT_FINALIZER)
+    for record in unfinished(context, item):
+        found = tuple(progress(context, record, keeper))
+        if any(root.code not in NOTES for root in roots_of(found)):
+            yield StuckCause(CauseCode.TEARDOWN, record, f"waits for {record}", because=found)
 
 
 _MODEL_REASONS = frozenset({"ModelMissing", "ModelDeleting", "ModelFailed", "ModelNotReady"})

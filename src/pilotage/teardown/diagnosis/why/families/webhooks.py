@@ -238,7 +238,7 @@ def _bring_back(hook: Hook | None, name: str) -> tuple[Remedy, ...]:
 
 def _comply(item: Item, verb: str, message: str) -> Remedy:
     """A no is somebody's decision: the first thing to do is what it asks for."""
-    return look_at(item, f"Do what it asks for ({message[:120]})", f"The {verb} passes then. Nothing leaks.")
+    return look_at(item, f"Change what it objects to ({message[:120]})", f"The {verb} passes then. Nothing leaks.")
 
 
 def _again(item: Item, verb: str) -> tuple[Remedy, ...]:
