@@ -321,3 +321,15 @@ def test_a_redeploy_serves_though_what_it_follows_does_not_go(machine: Machine):
     asked = machine.cluster.audit(since=mark, namespace=machine.namespace)
     ours = [each for each in asked if not each.user.startswith("system:kube-controller-manager")]
     assert [each for each in ours if each.code == 409 and each.resource in ("deployments", "services")] == []
+
+
+def test_a_file_with_fields_that_the_server_does_not_know_is_refused(machine: Machine, tmp_path: Path):
+    head = "apiVersion: pilotage.dev/v1alpha1\nkind: {}\nmetadata: {{name: strict}}\nspec: {{{}}}\n"
+    endpoint = head.format("ServingEndpoint", "model: {source: hf://a/b/c.gguf}, replcas: 3")
+    model = head.format("Model", "source: hf://a/b/c.gguf, sha: x")
+    fine = head.format("ServingEndpoint", "model: {name: strict}")
+    for text, field in ((endpoint, "spec.replcas"), (f"{model}---\n{fine}", "spec.sha")):
+        (tmp_path / "strict.yaml").write_text(text)
+        ran = machine.pilotage("deploy", "-f", str(tmp_path / "strict.yaml"), "--no-wait")
+        assert (ran.code, f'nothing was changed: unknown field "{field}"' in ran.err) == (2, True), ran
+    assert "strict" not in machine.kubectl("get", "se,mdl", "-o", "name")
