@@ -11,20 +11,20 @@ from pilotage.models.source import parse_source
 from pilotage.rollout.model_argument import ModelReference, OnHub, model_reference
 from pilotage.teardown.session.request import RequestError
 
-FOLDER = Path("/work/here")
+FOLDER = Path("/srv/here")
 
 
 @pytest.mark.parametrize(
     ("text", "source"),
     [
-        ("./x.gguf", "file:///work/here/x.gguf"),
-        ("../x.gguf", "file:///work/x.gguf"),
+        ("./x.gguf", "file:///srv/here/x.gguf"),
+        ("../x.gguf", "file:///srv/x.gguf"),
         ("/models/x.gguf", "file:///models/x.gguf"),
         ("file:/models/x.gguf", "file:///models/x.gguf"),
-        ("file:x.gguf", "file:///work/here/x.gguf"),
+        ("file:x.gguf", "file:///srv/here/x.gguf"),
         ("file:///models/x.gguf", "file:///models/x.gguf"),
-        ("./my model #1.gguf", "file:///work/here/my%20model%20%231.gguf"),
-        ("./a/./b/../x.gguf", "file:///work/here/a/x.gguf"),
+        ("./my model #1.gguf", "file:///srv/here/my%20model%20%231.gguf"),
+        ("./a/./b/../x.gguf", "file:///srv/here/a/x.gguf"),
         ("hf://Qwen/Qwen3/x.gguf", "hf://Qwen/Qwen3/x.gguf"),
         ("qwen-small", "qwen-small"),
         ("qwen.gguf", "qwen.gguf"),
