@@ -36,7 +36,6 @@ spec:
   insecureSkipTLSVerify: true
   service: {name: metrics-adapter, namespace: monitoring}
 """
-HELD = '{"metadata": {"finalizers": ["mesh.example.com/deregister"]}}'
 FREE = '{"metadata": {"finalizers": null}}'
 
 
@@ -60,8 +59,6 @@ def _create(cluster: Cluster, manifests: Sequence[dict[str, Any]]) -> None:
     for workload in ("statefulset/db", "deployment/web", "deployment/api"):
         cluster.kubectl("rollout", "status", workload, "-n", "shop", "--timeout=60s")
     wait_for("pod of the Job", lambda: _pods(cluster, "job-name=migrate"))
-    held = _pods(cluster, "app=web")
-    cluster.kubectl("patch", held, "-n", "shop", "--type=merge", "--field-manager=mesh-controller", "-p", HELD)
 
 
 def _pods(cluster: Cluster, selector: str) -> str:

@@ -209,6 +209,21 @@ def test_the_writer_of_a_finalizer_is_read_from_managed_fields() -> None:
     assert 'The finalizer was last written by "manager" 3d ago.' in found.evidence
 
 
+def test_whoever_makes_pods_of_a_template_is_not_the_owner_of_its_finalizers() -> None:
+    """A finalizer of a pod template: "Install kube-controller-manager again" would help nobody."""
+    finalizer = "mesh.example.com/deregister"
+    copied = [
+        {
+            "manager": "kube-controller-manager",
+            "time": ago(HOUR),
+            "fieldsV1": {"f:metadata": {"f:finalizers": {f'v:"{finalizer}"': {}}}},
+        }
+    ]
+    found = finalizer_owner(world(), held(finalizer, managedFields=copied), finalizer)
+    assert (found.workload, found.who, found.alive) == (None, "", Liveness.UNKNOWN)
+    assert 'The finalizer was last written by "kube-controller-manager" 60m ago.' in found.evidence
+
+
 def test_an_unknown_one_is_found_by_the_webhook_of_its_api_group() -> None:
     crd = item(kinds.CRDS, "widgets.gadgets.example.com")
     hooks = {

@@ -27,10 +27,14 @@ UNSPECIFIC = frozenset(
 )
 """Names that many controllers go by: the default is the name of the program."""
 BY_HAND = re.compile(
-    r"kubectl|k9s|^lens|curl|headlamp|mozilla|^helm|terraform|pulumi|argocd|kustomize-controller|^flux|ansible|^pilotage$",
+    r"kubectl|k9s|^lens|curl|headlamp|mozilla|^helm|terraform|pulumi|argocd|kustomize-controller|^flux|ansible|^pilotage$"
+    r"|^kube-controller-manager$",
     re.IGNORECASE,
 )
-"""People, and tools that apply what people wrote: they put a finalizer there, and do not come back to remove it."""
+"""People, and programs that write what people wrote: they put a finalizer there, and do not come back to remove it.
+
+Among them is who makes pods and claims of templates: its own finalizers are in the catalogue.
+"""
 _COMMON_WORDS = frozenset(
     {
         *("com", "net", "org", "dev", "app", "apps", "api", "apis", "k8s", "kubernetes", "cloud", "cluster", "core"),
