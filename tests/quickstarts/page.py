@@ -19,18 +19,20 @@ FOLDER = Path(__file__).parents[2] / "docs" / "quickstarts"
 _BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.DOTALL | re.MULTILINE)
 _COMMAND = re.compile(r"^\$ (?P<command>.*\n(?:> .*\n)*)(?P<said>(?:(?!\$ ).*\n)*)", re.MULTILINE)
 
-_STEPS = "operator|up|route|gone|cordon|detach|drain|quiesce|stop|remove|release"
-_PROGRESS = re.compile(rf"({_STEPS}) +.*  +\d+(\.\d+)? s|waiting  .* left\)|waiting for .*")
-"""A line about progress: which of them are printed, and how often, depends on timing."""
-_CONSONANTS = "[bcdf-hj-np-tv-xz2-9]"
+_STEP = re.compile(
+    r"^(up|route|gone|cordon|detach|drain|quiesce|stop|remove|release) .*  +\d+(\.\d+)? s$\n?", re.MULTILINE
+)
+"""A line about a step: how many come before its last one depends on timing."""
+_WAIT = re.compile(r"^(operator .*|waiting  .* left\)|waiting for .*)$\n?", re.MULTILINE)
+"""A line about a wait, which comes only if it lasts."""
+_SUFFIX = "[bcdf-hj-np-tv-xz2-9]"
 """Characters of the suffixes that Kubernetes generates."""
 _VARYING = {
     r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b": "UID",
     r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|\b20\d{6}-\d{6}\b": "TIME",
-    r"(?<=-)[0-9a-f]{8}\b": "UID",
     r"(?<=127\.0\.0\.1:)\d+": "PORT",
     r"\b10\.\d+\.\d+\.\d+\b": "IP",
-    rf"(?<=-)({_CONSONANTS}{{6,10}}-{_CONSONANTS}{{5}}|{_CONSONANTS}{{8,10}}|{_CONSONANTS}{{5}})\b": "HASH",
+    rf"(?<=-)({_SUFFIX}{{6,10}}-{_SUFFIX}{{5}}|{_SUFFIX}{{8,10}}|{_SUFFIX}{{5}}|[0-9a-f]{{8}})\b": "HASH",
     r"(?<![\w.-])(\d+[dhm])*\d+(\.\d+)? ?(s|m|h|d|ms)\b": "AGE",
 }
 
@@ -38,10 +40,18 @@ _VARYING = {
 def stable(said: str) -> list[str]:
     """Lines of an output without what differs from run to run.
 
-    That is: progress, uids, times, ages, addresses, generated suffixes, and the widths of columns.
+    That is: waits, steps before they end and which ends first, uids, times, ages, addresses, generated suffixes, and
+    widths of columns.
     """
-    lines = [line for line in said.splitlines() if line.strip() and not _PROGRESS.fullmatch(line)]
-    return [_without_moment(line) for line in lines]
+    ends = {found[1]: found[0] for found in _STEP.finditer(said)}
+    lines = _WAIT.sub("", _STEP.sub("", said)).splitlines()
+    return [_without_moment(line) for line in (*lines, *sorted(ends.values())) if line.strip()]
+
+
+def _comes_and_goes(said: str) -> bool:
+    """Whether it has lines that are not compared."""
+    steps = [found[1] for found in _STEP.finditer(said)]
+    return len(steps) != len(set(steps)) or bool(_WAIT.search(said))
 
 
 def _without_moment(line: str) -> str:
@@ -56,11 +66,15 @@ class Page:
 
     text: str
 
-    def played(self, run: Callable[[str], str]) -> Page:
-        """The page with what its commands print now. An output that differs by nothing but the moment stays."""
+    def played(self, run: Callable[[str], str], *, anew: bool = False) -> Page:
+        """The page with what its commands print now.
+
+        An output that differs by nothing but the moment stays; if `anew`, only one without lines that come and go.
+        """
 
         def again(found: re.Match[str]) -> str:
             said = run(re.sub(r"^> ", "", found["command"], flags=re.MULTILINE))
-            return found[0] if stable(said) == stable(found["said"]) else f"$ {found['command']}{said}"
+            stays = stable(said) == stable(found["said"]) and not (anew and _comes_and_goes(found["said"]))
+            return found[0] if stays else f"$ {found['command']}{said}"
 
         return Page(_BLOCK.sub(lambda block: _COMMAND.sub(again, block[0]), self.text))
