@@ -65,7 +65,7 @@ async def test_a_deletion_that_goes_at_once_takes_six_writes():
 @virtual
 async def test_of_many_deletions_that_take_their_time_each_writes_little():
     """Pods have a grace period: nothing blocks, and there is no news."""
-    count = 40
+    count = 25
     async with simulated_cluster() as place:
         keys = [ObjectKey("default", f"chat-{number}") for number in range(count)]
         for key in keys:
@@ -73,7 +73,7 @@ async def test_of_many_deletions_that_take_their_time_each_writes_little():
         for key in keys:
             await place.serving(f"{key.name}-1", key)
         await asyncio.sleep(30)
-        slow = merge_patch({"metadata": {"annotations": {EXIT: "3"}}})
+        slow = merge_patch({"metadata": {"annotations": {EXIT: "2"}}})
         for pod in place.world.objects(PODS):
             await place.user.patch(PODS, ObjectKey("default", pod["metadata"]["name"]), slow)
         before = len(place.writes())
@@ -82,6 +82,31 @@ async def test_of_many_deletions_that_take_their_time_each_writes_little():
         for key in keys:
             await place.gone(key)
         assert len(place.writes()) - before == 6 * count
+
+
+@virtual
+async def test_after_many_deletions_a_single_one_tells_of_itself_at_once():
+    """Also where one of the many is stuck, and where the record of another was deleted."""
+    async with simulated_cluster() as place:
+        keys = [ObjectKey("default", f"chat-{number}") for number in range(25)]
+        for key in keys:
+            await place.deploy(key, deletion={"drainSeconds": 0})
+        for key in keys:
+            await place.serving(f"{key.name}-1", key)
+        hold = merge_patch({"metadata": {"finalizers": ["example.com/hold"]}})
+        await place.user.patch(DEPLOYMENTS, ObjectKey("default", "chat-0-1"), hold)
+        for key in keys[:-1]:
+            await place.delete(key)
+        for key in keys[1:-1]:
+            await place.gone(key)
+        await asyncio.sleep(300)
+        slow = merge_patch({"metadata": {"annotations": {EXIT: "20"}}})
+        for pod in place.world.objects(PODS):
+            await place.user.patch(PODS, ObjectKey("default", pod["metadata"]["name"]), slow)
+        await place.delete(keys[-1])
+        asked = asyncio.get_running_loop().time()
+        await place.until(lambda: place.status(keys[-1]).get("phase") == "Deleting")
+        assert asyncio.get_running_loop().time() - asked <= 2.0
 
 
 @virtual

@@ -13,7 +13,7 @@ import pytest
 
 from controlplane import Cluster
 from controlplane.access import wait_for
-from tests.controllers.operating import GROUP, Operator, Place, install, operator, out_of_order
+from tests.controllers.operating import GROUP, LABEL, Operator, Place, install, operator, out_of_order
 
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/servingendpoints.pilotage.dev"
 INGRESS = {"kind": "Ingress", "host": "chat.example.com"}
@@ -150,6 +150,34 @@ def test_however_it_is_deleted_the_order_is_kept_and_nothing_stays(place, tmp_pa
 
 def is_of(record: dict[str, Any], place: Place, other: str) -> bool:
     return record["spec"]["target"]["namespace"] in (place.namespace, other)
+
+
+def test_what_holds_a_part_is_named_still_counts_without_its_label_and_lets_nothing_serve_on(place, tmp_path):
+    ingress = f"/apis/networking.k8s.io/v1/namespaces/{place.namespace}/ingresses/chat"
+    with operator(place.cluster, tmp_path):
+        place.deploy("chat", route=INGRESS, deletion={"drainSeconds": 0})
+        place.until(lambda: place.serves("chat"))
+        for part in ("ingress/chat", "deployment/chat-1"):
+            patch_metadata(place, part, {"finalizers": ["example.com/hold"]})
+        place.delete("chat")
+        place.until(lambda: "ingress/chat" in place.status("chat").get("waitingFor", ""))
+        patch_metadata(place, "ingress/chat", {"labels": {LABEL: None}})
+        mark = place.cluster.audit_mark()
+        place.until(lambda: place.cluster.audit(since=mark, verb="get", resource="ingresses", user_agent="teardown/"))
+        assert place.cluster.find(ingress) is not None
+        assert "deployments/chat-1" in place.parts(), "requests may still arrive"
+        patch_metadata(place, "ingress/chat", {"finalizers": None})
+        place.until(lambda: "finalizer example.com/hold" in place.status("chat").get("waitingFor", ""))
+        place.until(lambda: not any(part.startswith("pods/") for part in place.parts()))
+        assert {"deployments/chat-1", "services/chat-1"} <= {*place.parts()}, "the owner waits, and what comes after it"
+        patch_metadata(place, "deployment/chat-1", {"finalizers": None})
+        place.until(lambda: not place.endpoints())
+    assert place.parts() == []
+
+
+def patch_metadata(place: Place, part: str, metadata: dict[str, Any]) -> None:
+    patch = json.dumps({"metadata": metadata})
+    place.cluster.kubectl("patch", part, "-n", place.namespace, "--type=merge", "-p", patch)
 
 
 WAYS = {

@@ -128,6 +128,14 @@ CASES = [
              wait(DEPLOYMENT, Cause.FINALIZER, "the controller that put it there", "finalizer test.dev/x",
                   since=NOW - seconds(3)),
              wait(POD, Cause.ORDER, "replicaset/web -n shop", "goes with replicaset/web -n shop")))),
+    Case("a volume below such a workload waits for it", ledger(
+        DEPLOYMENT, entry("PersistentVolumeClaim", owner=uid("Deployment"), disposition=Disposition.COLLECT)),
+         {DEPLOYMENT.uid: terminating("test.dev/x", since=3), uid("PersistentVolumeClaim"): PRESENT},
+         Decision(Phase.STOP, (), (
+             wait(DEPLOYMENT, Cause.FINALIZER, "the controller that put it there", "finalizer test.dev/x",
+                  since=NOW - seconds(3)),
+             wait(entry("PersistentVolumeClaim", owner=uid("Deployment"), disposition=Disposition.COLLECT), Cause.ORDER,
+                  "deployment/web -n shop", "goes when deployment/web -n shop is gone")))),
     Case("what is to be orphaned below such a workload stays", ledger(DEPLOYMENT, REPLICA_SET),
          {DEPLOYMENT.uid: terminating("test.dev/x", ORPHAN, since=3), REPLICA_SET.uid: PRESENT},
          Decision(Phase.STOP, (), (

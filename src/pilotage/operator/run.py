@@ -114,7 +114,8 @@ async def prepare(settings: OperatorSettings, client: Client) -> None:
             await client.list(resource, settings.namespace, metadata_only=True)
         except KindNotServed:
             _log.error(
-                "a kind is not served; waiting for it. Install it: pilotage install --print | kubectl apply -f -",
+                "a kind is not served; waiting for it. Install it: pilotage install --print | kubectl apply "
+                "--server-side -f -",
                 resource=str(resource),
             )
         except Forbidden as error:

@@ -219,10 +219,10 @@ class Controller:
 
 def _priority(change: Change) -> int:
     """The priority of an object after a change of its own."""
-    if change.initial:
-        return INITIAL_PRIORITY
     if change.object.meta.terminating:
         return DELETED_PRIORITY
+    if change.initial:
+        return INITIAL_PRIORITY
     return NEW_PRIORITY if change.old is None else 0
 
 

@@ -110,7 +110,7 @@ class TeardownRecords:
         """Report that the teardown cannot begin. A person has to act, and that may not wake us."""
         text = f"Nothing is deleted before its Teardown exists, and that cannot be created: {error.message}"
         if isinstance(error, KindNotServed):
-            text += "; install the kinds again: pilotage install --print | kubectl apply -f -"
+            text += "; install the kinds again: pilotage install --print | kubectl apply --server-side -f -"
         reason = str(error.error_class).capitalize()
         blocked = {"type": "Blocked", "status": "True", "reason": reason, "message": text}
         await self._mirror(obj, "", {"conditions": [blocked], "waitingFor": text})

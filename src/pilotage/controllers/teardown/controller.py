@@ -100,6 +100,8 @@ class TeardownController:
         """Its identity, once it was read."""
         self._references = ForeignReferences(context.client, caches)
         self._running: dict[str, _Run] = {}
+        self._uids: dict[ObjectKey, str] = {}
+        """The uids of those, by their keys."""
         self._progress = ProgressWriter(context.client)
         self._ages = Ages()
         """Ages of finished records: they do not expire because the clock was set."""
@@ -108,6 +110,7 @@ class TeardownController:
         """Reconcile one Teardown."""
         record = self._store.get(key)
         if record is None or record.meta.terminating:
+            self._forget(self._uids.pop(key, ""))
             return None
         teardown = Teardown.read(record.to_dict())
         target = teardown.spec.target
@@ -145,6 +148,7 @@ class TeardownController:
                     await self._progress.refuse(record, str(error))
                     return Result(requeue_after=REFUSED_SECONDS)
             run = self._running[record.meta.uid] = self._run(teardown, whose, ledger)
+            self._uids[record.key] = record.meta.uid
         record = await self._grow(record, teardown, whose, run, [])
         decision = await run.executor.advance()
         while run.observer.uncached:
@@ -163,7 +167,8 @@ class TeardownController:
     def _run(self, teardown: Teardown, whose: Known, ledger: Ledger) -> _Run:
         reader = Reader(self._client, RunState(ledger, hasten=False))
         pods = pods_of(teardown.spec, ledger)
-        observer = CacheObserver(reader, self._caches, self._proxies, whose, pods=pods)
+        leaving = teardown.spec.all_parts
+        observer = CacheObserver(reader, self._caches, self._proxies, whose, pods=pods, leaving=leaving)
         return _Run(Executor(observer, one_by_one_max=ONE_BY_ONE_MAX), observer)
 
     async def _proven(self, whose: Known, ledger: Ledger, kept: str) -> Ledger:
@@ -252,7 +257,7 @@ class TeardownController:
         if conditions is not None:
             status["conditions"] = [each for each in conditions if each["type"] != "Blocked"]
         await self._progress.write(record, status)
-        self._forget(record)
+        self._forget(record.meta.uid)
         return Result(requeue_after=float(teardown.spec.ttl_seconds_after_finished))
 
     async def _let_go_of_kept(self, run: _Run, teardown: Teardown) -> None:
@@ -276,7 +281,7 @@ class TeardownController:
 
     async def _outlive(self, record: Object, teardown: Teardown) -> Result | None:
         """A finished record goes when its time is over."""
-        self._forget(record)
+        self._forget(record.meta.uid)
         ended = parse_time(teardown.status.finished) if teardown.status.finished else utc_now()
         left = teardown.spec.ttl_seconds_after_finished - self._ages.age(record.meta.uid, ended)
         if left > 0:
@@ -285,9 +290,9 @@ class TeardownController:
         await self._client.delete(TEARDOWNS, record.key, uid=record.meta.uid, propagation=Propagation.BACKGROUND)
         return None
 
-    def _forget(self, record: Object) -> None:
-        self._running.pop(record.meta.uid, None)
-        self._progress.forget(record)
+    def _forget(self, uid: str) -> None:
+        self._running.pop(uid, None)
+        self._progress.forget(uid)
 
 
 def _read_back(saved: Json) -> Ledger:

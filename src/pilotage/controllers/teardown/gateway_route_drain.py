@@ -26,7 +26,9 @@ PENDING_SECONDS = 2.0
 class GatewayRouteDrain:
     """Drain of the GatewayRoutes of one teardown. It remembers since when each is detached; a restart waits longer."""
 
-    def __init__(self, client: Client, caches: Caches, state: RunState) -> None:
+    def __init__(self, client: Client, caches: Caches, state: RunState, *, leaving: bool) -> None:
+        """`leaving`: the endpoint goes, and not just its route."""
+        self._leaving = leaving
         self._client = client
         self._caches = caches
         self._state = state
@@ -73,7 +75,8 @@ class GatewayRouteDrain:
             if found.get("status", "observedGeneration") is None or not any(each.weight for each in shares):
                 return found
             backends = [{"service": each.service, "port": each.port, "weight": 0} for each in shares]
-            patch = merge_patch({"metadata": {"uid": entry.uid}, "spec": {"backends": backends, "leaving": True}})
+            spec = {"backends": backends, "leaving": self._leaving}
+            patch = merge_patch({"metadata": {"uid": entry.uid}, "spec": spec})
             return await self._client.patch(GATEWAY_ROUTES, entry.key, patch)
         except (Absent, Foreign):
             return None

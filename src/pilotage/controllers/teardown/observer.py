@@ -27,8 +27,17 @@ from pilotage.traffic.drain import DrainLimits, cut_short, undrained
 class CacheObserver(Observer):
     """Observes with caches that all teardowns share; what they do not show is read."""
 
-    def __init__(self, reader: Reader, caches: Caches, proxies: ProxyObserver, whose: Identity, *, pods: str) -> None:
-        """`pods`: the label selector of all that runs for the target; empty: nothing does."""
+    def __init__(
+        self,
+        reader: Reader,
+        caches: Caches,
+        proxies: ProxyObserver,
+        whose: Identity,
+        *,
+        pods: str,
+        leaving: bool = False,
+    ) -> None:
+        """`pods`: the label selector of all that runs for the target; empty: nothing. `leaving`: all of it goes."""
         super().__init__(reader)
         self._client = reader.client
         self._caches = caches
@@ -39,7 +48,7 @@ class CacheObserver(Observer):
         """Whether a list of pods has shown none that is unknown."""
         self.uncached: list[Seen] = []
         """Pods, and what makes them, that have to be in the ledger before it goes on."""
-        self._gateway_routes = GatewayRouteDrain(reader.client, caches, reader.state)
+        self._gateway_routes = GatewayRouteDrain(reader.client, caches, reader.state, leaving=leaving)
         self._route_status: RouteStatus | None = None
         self._detached_at: dt.datetime | None = None
         self._drained = False

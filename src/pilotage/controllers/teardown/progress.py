@@ -1,9 +1,10 @@
 """Progress of a Teardown in its status: how far it is, what it waits for, and why it does not go on.
 
-What others see of a teardown, written often enough that the cause of a wait is known within two seconds, and no more.
+What others see of a teardown: the cause of a wait within two seconds, but for ordinary waits of many teardowns at once.
 """
 
 import datetime as dt
+from collections import deque
 
 from pilotage.api.names import TEARDOWNS
 from pilotage.api.teardown import Teardown
@@ -17,8 +18,11 @@ from pilotage.teardown.engine.run_state import RunState
 SHOW_SECONDS = 1.0
 """Minimum interval between writes of progress: who waits learns the cause within two."""
 MANY = 10
-"""Number of teardowns under way from which on each shows ordinary progress more rarely."""
-ORDINARY = frozenset({Cause.COLLECTOR, Cause.GRACE, Cause.ORDER})
+"""Number of teardowns that have begun lately from which on each shows ordinary progress more rarely."""
+LATELY_SECONDS = 120.0
+RARELY_SECONDS = 60.0
+"""Maximum interval between writes of ordinary progress, however many teardowns there are."""
+ORDINARY = frozenset({Cause.COLLECTOR, Cause.GRACE})
 """Causes of waits in every teardown."""
 SHOWN_SECONDS_MAX = 30.0
 """Interval after which progress may have changed although nothing has happened."""
@@ -32,23 +36,23 @@ class ProgressWriter:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._crowd = 0
-        """The most teardowns that were under way at a time, since there were none."""
+        self._begun: deque[float] = deque()
+        """Times at which teardowns have begun lately."""
         self._shown: dict[str, float] = {}
         """Time of the last write of progress, or of the begin, by uid."""
 
-    def forget(self, record: Object) -> None:
-        """A teardown has ended."""
-        self._shown.pop(record.meta.uid, None)
-        self._crowd = self._crowd if self._shown else 0
+    def forget(self, uid: str) -> None:
+        """A teardown has ended, or its record is gone."""
+        self._shown.pop(uid, None)
 
     async def show(
         self, record: Object, teardown: Teardown, state: RunState, decision: Decision, problem: str = ""
     ) -> float:
         """Write the progress, but not every bit of it; returns the seconds after which there may be more to write."""
         now = monotonic()
+        if record.meta.uid not in self._shown:
+            self._begun.append(now)
         last = self._shown.setdefault(record.meta.uid, now)  # what goes at once is not worth a write
-        self._crowd = max(self._crowd, len(self._shown))
         due = last + self._interval(decision, problem)
         if now < due:
             return due - now
@@ -80,10 +84,13 @@ class ProgressWriter:
     def _interval(self, decision: Decision, problem: str) -> float:
         """Seconds between two writes of progress.
 
-        Of many teardowns that all go as they should, each tells of itself more rarely: writes are what they wait for.
+        Of many teardowns that have begun lately and go as they should, each tells of itself more rarely: writes are
+        what they wait for.
         """
+        while self._begun and monotonic() - self._begun[0] > LATELY_SECONDS:
+            self._begun.popleft()
         ordinary = not problem and all(wait.cause in ORDINARY for wait in decision.blockers)
-        return SHOW_SECONDS * max(1.0, self._crowd / MANY) if ordinary else SHOW_SECONDS
+        return min(SHOW_SECONDS * max(1.0, len(self._begun) / MANY), RARELY_SECONDS) if ordinary else SHOW_SECONDS
 
     def _overdue(self, record: Object, teardown: Teardown, decision: Decision, now: dt.datetime) -> list[Json] | None:
         """The condition Blocked, once a phase takes longer than it may."""

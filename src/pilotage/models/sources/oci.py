@@ -72,8 +72,8 @@ class Descriptor(msgspec.Struct, frozen=True, rename="camel"):
 class ImageManifest(msgspec.Struct, frozen=True):
     """The layers of an artifact, or the manifests of an index."""
 
-    layers: list[Descriptor] = []
-    manifests: list[Descriptor] = []
+    layers: list[Descriptor] | None = None
+    manifests: list[Descriptor] | None = None
 
 
 class _Answer(msgspec.Struct):
@@ -138,8 +138,15 @@ class _Registry:
         return manifest_untrusted(raw, self._shown)
 
     def _speaks_plain_http(self, problem: Problem) -> bool:
-        """Whether to go on with http: no TLS on a port of its own, and the administrator allows it."""
-        return isinstance(problem, NoTls) and self._wanted.access.plain_http and urlsplit(self._root).port is not None
+        """Whether to go on with http: no TLS on a port of its own, and the administrator allows it.
+
+        Not where a password would be sent to another machine: whoever is on the way can make TLS fail.
+        """
+        where = urlsplit(self._root)
+        if not isinstance(problem, NoTls) or not self._wanted.access.plain_http or where.port is None:
+            return False
+        is_local = where.hostname == "localhost" or (where.hostname or "").startswith("127.")
+        return is_local or not authorization(self._root, self._shown, self._wanted.credentials)
 
     async def _asked(self, path: str) -> bytes:
         """A small answer, authenticated if the registry asks for it."""

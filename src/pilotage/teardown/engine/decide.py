@@ -228,7 +228,7 @@ class _Deciding:
             return
         left = seen.gone_at or (self.moment(seen.deletion) if seen.deletion else self.started)
         if owner is not None and seen.state is State.TERMINATING and FOREGROUND not in seen.finalizers:
-            due = left + NOTICE if self.is_kept_workload(owner, seen) else None
+            due = left + NOTICE if runs(entry) and self.is_kept_workload(owner, seen) else None
             taken_down = known(owner.group_kind).takes_down
             text = f"the controller of {owner} takes it down" if taken_down else f"goes when {owner} is gone"
             self.wait(entry, Cause.ORDER, str(owner), text, again=due)
@@ -239,11 +239,13 @@ class _Deciding:
             self.wait(entry, Cause.COLLECTOR, "kube-controller-manager", text, since=left, again=due)
 
     def is_left_running(self, entry: Entry) -> bool:
-        """Whether the owner of a part is a workload that a finalizer of others keeps.
+        """Whether a part runs, and its owner is a workload that a finalizer of others keeps.
 
         The collector does not take the part then, and it serves on. The owner's controller has stopped making parts:
-        so we delete it, in order.
+        so we delete it, in order. What does not run, such as a volume, may be what the finalizer is for.
         """
+        if not runs(entry):
+            return False
         owner = self.entries.get(entry.owner)
         seen = self.seen(owner) if owner is not None else _UNSEEN
         if owner is None or seen.state is not State.TERMINATING or not self.is_kept_workload(owner, seen):

@@ -128,13 +128,14 @@ def _take_parts(members: Members, world: World, graph: Edges, policy: Policy) ->
     for whole in open_:
         own = _policy_of(world, whole)
         for part in _parts_of(graph, whole):
-            kept = own.keeps(part.group_kind, part.meta.name, part.uid) and not _goes_with_namespace(members, part)
-            if not kept and policy.keeps(part.group_kind, part.meta.name, part.uid):
+            asked = policy.keeps(part.group_kind, part.meta.name, part.uid)
+            kept = own.keeps(part.group_kind, part.meta.name, part.uid)
+            if asked and not kept:
                 raise TargetError(
                     f"{part} cannot be kept like this: the controller of {whole} takes it down. Say in spec.deletion "
                     f"of {whole} what stays of it."
                 )
-            if kept:
+            if kept and (asked or not _goes_with_namespace(members, part)):
                 members.going.pop(part.uid, None)
                 _keep(members, part, f"spec.deletion of {whole} keeps it")
             else:

@@ -37,10 +37,21 @@ def new_receipt(ledger: Ledger) -> Path:
     with contextlib.suppress(OSError):  # who writes the file is told
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path, number = folder / f"{stem}.json", 1
-    while path.exists():
+    while not _reserve(path):
         number += 1
         path = folder / f"{stem}-{number}.json"
     return path
+
+
+def _reserve(path: Path) -> bool:
+    """Create a file; False if it exists. One that cannot be created counts as free: the first write reports that."""
+    try:
+        path.touch(mode=0o600, exist_ok=False)
+    except FileExistsError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def find_receipt(path: Path) -> Path:
