@@ -186,6 +186,7 @@ async def test_kubectl_shows_what_a_person_wants(cluster, client, namespace):
         "url": "http://a/v1",
         "revision": "assistant-7",
         "replicas": {"ready": 2, "desired": 2},
+        "ready": "2/2",
     }
     status |= {"selector": "pilotage.dev/endpoint=assistant", "waitingFor": "nothing"}
     await client.patch(ENDPOINTS, made.key, merge_patch({"status": status}), subresource="status")
@@ -194,11 +195,11 @@ async def test_kubectl_shows_what_a_person_wants(cluster, client, namespace):
         return [line.split() for line in cluster.kubectl("-n", namespace, "get", *args).splitlines()]
 
     head, first, second = get("se")
-    assert head == ["NAME", "MODEL", "PLACEMENT", "READY", "PHASE", "URL", "AGE"]
-    assert first[:-1] == ["assistant", "qwen", "Deployment", "2", "Serving", "http://a/v1"]
+    assert head == ["NAME", "MODEL", "PLACEMENT", "READY", "PHASE", "DELETING", "URL", "AGE"]
+    assert first[:-1] == ["assistant", "qwen", "Deployment", "2/2", "Serving", "http://a/v1"]
     assert second[:3] == ["inline", "file:///a.gguf", "Deployment"]
     head, first, _ = get("se", "-o", "wide")
-    assert head[7:] == ["REVISION", "ROUTE", "WAITING"]
+    assert head[8:] == ["REVISION", "ROUTE", "WAITING"]
     assert first[7:] == ["assistant-7", "None", "nothing"]
     assert get("td")[0] == ["NAME", "TARGET", "PHASE", "WAITING-FOR", "LEFT", "AGE"]
     assert get("mdl")[0] == ["NAME", "SOURCE", "PHASE", "SIZE", "AGE"]

@@ -15,7 +15,7 @@ from pilotage.teardown.diagnosis.leaks import model as looking
 from pilotage.teardown.engine.receipt import Receipt, save
 from pilotage.teardown.planning.ledger import Disposition, Entry, Ledger, Policy
 from pilotage.teardown.snapshot.dump import load_dump
-from pilotage.teardown.snapshot.world import KindReading, World
+from pilotage.teardown.snapshot.world import EVERY_CLUSTER_HAS, KindReading, World
 from tests.cli.running import run
 from tests.contract.server import harbor
 from tests.support import kinds
@@ -38,9 +38,7 @@ SERVED_ELSEWHERE = """
 apiVersion: v1
 kind: List
 items:
-- apiVersion: v1
-  kind: Namespace
-  metadata: {name: %s, uid: n1, creationTimestamp: "2026-11-01T10:00:00Z"}
+%s
 - apiVersion: v1
   kind: Service
   metadata: {name: web, namespace: shop, uid: s1, creationTimestamp: "2026-11-01T10:00:00Z"}
@@ -141,11 +139,17 @@ def test_a_dump_tells_what_the_cluster_does(cluster: Access, tmp_path: Path, mon
     assert (dumped.code, said in dumped.out) == (1, True), dumped
 
 
+def namespaces(*names: str) -> str:
+    return "\n".join(
+        f"- {{apiVersion: v1, kind: Namespace, metadata: {{name: {name}, uid: {name}}}}}" for name in names
+    )
+
+
 def test_a_namespace_that_is_not_in_a_dump_of_some_is_not_called_gone(tmp_path: Path):
-    """Without kube-system, the namespaces of the dump are not all that there are."""
-    (tmp_path / "some.yaml").write_text(SERVED_ELSEWHERE % "shop")
+    """Without those that every cluster has, the namespaces of the dump are not all that there are."""
+    (tmp_path / "some.yaml").write_text(SERVED_ELSEWHERE % namespaces("shop", "kube-system"))
     assert "apiservice" not in run("leaks", "--dump", tmp_path / "some.yaml").out
-    (tmp_path / "some.yaml").write_text(SERVED_ELSEWHERE % "kube-system")
+    (tmp_path / "some.yaml").write_text(SERVED_ELSEWHERE % namespaces(*EVERY_CLUSTER_HAS))
     assert "is served by service/api -n elsewhere, which does not exist" in run("leaks", "--dump", tmp_path).out
 
 

@@ -140,7 +140,7 @@ def check_serving(place: Place) -> None:
     assert {part for part in made if "/p" in part} == {"ingresses/p", *(f"{each}/p-1" for each in GOING)}
     assert routes(place.cluster, place.namespace) == ["httproute/b", "httproute/q", "httpproxy/c", "httpproxy/r"]
     listed = place.cluster.kubectl("get", "se", "-n", place.namespace)
-    assert listed.split()[:7] == ["NAME", "MODEL", "PLACEMENT", "READY", "PHASE", "URL", "AGE"]
+    assert listed.split()[:7] == ["NAME", "MODEL", "PLACEMENT", "READY", "PHASE", "DELETING", "URL"]
 
 
 def going(name: str, revision: int) -> list[str]:
@@ -159,8 +159,10 @@ def test_a_manager_that_is_dead_is_named_and_waited_for(place: Place, kserve: KS
         kserve.kill()
         place.delete("chat")
         place.until(lambda: blocker(place.status("chat")) and any(blocker(each["status"]) for each in place.records()))
+        place.until(
+            lambda: [each["metadata"]["finalizers"] for each in inference_services(place)] == [[KSERVE_FINALIZER]]
+        )
         [left] = inference_services(place)
-        assert left["metadata"]["finalizers"] == [KSERVE_FINALIZER]
         assert everything(place) == ["inferenceservices/chat-1"]
         assert KSERVE_FINALIZER in place.status("chat")["teardown"]["waits"][0]["text"]
         stays(lambda: inference_services(place) == [left])

@@ -81,7 +81,8 @@ async def test_a_namespace_is_read_by_its_metadata_and_in_full_where_that_is_ask
     assert {each.meta.namespace for each in world} == {"", namespace}
     assert all(reading.resource_version for reading in world.kinds.values())
     assert world.problem("", "ConfigMap", namespace) == ""
-    assert world.problem("", "ConfigMap", "elsewhere") == "namespace elsewhere was not read"
+    assert world.problem("", "ConfigMap", "kube-public") == "namespace kube-public was not read"
+    assert world.problem("", "ConfigMap", "elsewhere") == "", "there is no such namespace"
     assert world.state(Name("", "ConfigMap", namespace, "b"), "no-such-uid") == State.GONE
 
 

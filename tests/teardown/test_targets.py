@@ -124,7 +124,8 @@ async def test_the_namespace_is_the_one_of_the_context_unless_given(client: Clie
     client.namespace = namespace
     assert shown(await resolve(client, Discovery(client), ["cm/web"])) == [f"{namespace}:ConfigMap/web"]
     with pytest.raises(
-        TargetError, match=r"^There is no configmap/web -n default\. Look in another namespace with -n\.$"
+        TargetError,
+        match=r"^There is no configmap/web -n default\. There is kube-root-ca\.crt\. Look in another",
     ):
         await resolve(client, Discovery(client), ["cm/web"], namespace="default")
 

@@ -40,6 +40,10 @@ class Name(NamedTuple):
         return f"{self.kind.lower()}/{self.name}{place}"
 
 
+EVERY_CLUSTER_HAS = ("default", "kube-node-lease", "kube-public", "kube-system")
+"""Namespaces that the API server itself creates."""
+
+
 class State(enum.StrEnum):
     """State of one uid, as a read shows it."""
 
@@ -261,9 +265,13 @@ class World:
         return ""
 
     def _is_absent(self, namespace: str) -> bool:
-        """Whether there is no such namespace, and so nothing in it. All namespaces were read if kube-system was."""
-        there = self.find("", "Namespace", "", namespace) is not None
-        return not there and self.find("", "Namespace", "", "kube-system") is not None
+        """Whether there is no such namespace, and so nothing in it.
+
+        All namespaces were read if those are there that every cluster has: who may not list them gets a few by name.
+        """
+        if self.find("", "Namespace", "", namespace) is not None:
+            return False
+        return all(self.find("", "Namespace", "", each) is not None for each in EVERY_CLUSTER_HAS)
 
     def state(self, name: Name, uid: str) -> State:
         """State of one object in this world."""
