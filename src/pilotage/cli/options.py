@@ -126,6 +126,12 @@ def output_option(command: Callable[P, R]) -> Callable[P, R]:
     return click.option("-o", "--output", type=choice, default="text", show_default=True)(command)
 
 
+def report_option(*more: str) -> Decorator:
+    """``-o``, as `output`, for commands that print a report. `more`: forms beside text, json and yaml."""
+    choice = click.Choice(["text", "json", "yaml", *more])
+    return click.option("-o", "--output", type=choice, default="text", show_default=True)
+
+
 def objects_option(*more: str) -> Decorator:
     """``-o``, as `output`, for commands that print objects. `more`: forms beside text, json, yaml and name."""
     choice = click.Choice(["text", *more, "json", "yaml", "name"])

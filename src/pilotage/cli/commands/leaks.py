@@ -1,7 +1,6 @@
 """``pilotage leaks``: what was left behind, what that costs, and how to be rid of it safely."""
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -10,7 +9,8 @@ import click
 from pilotage.catalogue.reading import FOR_LEAKS
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import BadTarget, NoAnswer, plain_errors
-from pilotage.cli.options import cluster_options, dump_option, namespace_options, output_option
+from pilotage.cli.options import cluster_options, dump_option, namespace_options, report_option
+from pilotage.cli.output.objects import print_report
 from pilotage.cli.output.text import note, paint, say
 from pilotage.teardown.diagnosis.leaks import Leak, find_leaks, left_over, undumped
 from pilotage.teardown.engine.receipt import Receipt, load
@@ -48,7 +48,7 @@ class _Found(NamedTuple):
     help="Find the objects of this receipt that still exist, instead.",
 )
 @cluster_options
-@output_option
+@report_option()
 @plain_errors
 @asynchronous
 async def leaks(
@@ -81,8 +81,8 @@ async def leaks(
             found = await _live(session, "" if all_namespaces else namespace or session.client.namespace, receipt)
     unread = found.unread | found.undumped
     told = [leak.to_json(cluster.complete) for leak in found.leaks]
-    if output == "json":
-        click.echo(json.dumps({"leaks": told, "unread": unread}, indent=2))
+    if output != "text":
+        print_report(output, {"leaks": told, "unread": unread})
     else:
         say(*_lines(found, cluster))
     return 1 if found.leaks else 3 if unread else 0

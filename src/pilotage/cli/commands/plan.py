@@ -4,7 +4,7 @@ import click
 
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import NoAnswer, plain_errors
-from pilotage.cli.options import cluster_options, output_option, target_options, with_endpoint_kind
+from pilotage.cli.options import cluster_options, report_option, target_options, with_endpoint_kind
 from pilotage.cli.output.plan import exit_code, plan_lines, plan_to_json, unread_sentence
 from pilotage.cli.output.text import say
 from pilotage.cli.preload import TEARDOWN, import_meanwhile
@@ -14,7 +14,7 @@ from pilotage.teardown.session.request import TeardownRequest
 @click.command()
 @target_options
 @cluster_options
-@output_option
+@report_option("name")
 @plain_errors
 @asynchronous
 async def plan(request: TeardownRequest, cluster: ClusterChoice, output: str) -> int:
@@ -39,10 +39,15 @@ async def plan(request: TeardownRequest, cluster: ClusterChoice, output: str) ->
         import_meanwhile(TEARDOWN)
         prepared = await prepare(session, request)
     unclear = not prepared.ledger.going and bool(prepared.ledger.unread)
-    if output == "json":
-        import json
+    if output == "name":
+        for entry in prepared.ledger.going:
+            click.echo(
+                f"{entry.resource.kind.lower()}{entry.resource.group and f'.{entry.resource.group}'}/{entry.name}"
+            )
+    elif output != "text":
+        from pilotage.cli.output.objects import print_report
 
-        click.echo(json.dumps(plan_to_json(prepared, cluster.complete), indent=2))
+        print_report(output, plan_to_json(prepared, cluster.complete))
     elif not unclear:
         say(*plan_lines(prepared, cluster.complete))
     if unclear:

@@ -1,6 +1,5 @@
 """``pilotage receipt``: what a receipt says, and whether it still holds."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
@@ -10,7 +9,8 @@ import msgspec
 
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import cluster_options, namespace_option, output_option
+from pilotage.cli.options import cluster_options, namespace_option, report_option
+from pilotage.cli.output.objects import print_report
 from pilotage.cli.output.text import paint, say
 from pilotage.teardown.engine.receipt import ObjectRecord, Receipt, load
 from pilotage.teardown.engine.verify import Verification
@@ -32,7 +32,7 @@ def receipt() -> None:
 @click.argument("word", metavar="FILE|td/NAME")
 @namespace_option
 @cluster_options
-@output_option
+@report_option()
 @plain_errors
 @asynchronous
 async def show(word: str, namespace: str, cluster: ClusterChoice, output: str) -> None:
@@ -51,8 +51,8 @@ async def show(word: str, namespace: str, cluster: ClusterChoice, output: str) -
             found = await read_record(session, name, namespace)
     else:
         found = load(find_receipt(Path(word)))
-    if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+    if output != "text":
+        print_report(output, msgspec.to_builtins(found))
     else:
         again = f"pilotage receipt verify {quote(word)}" + (f" -n {quote(namespace)}" if name and namespace else "")
         say(*_told(found), "", f"Verify it with: {cluster.complete(again)}")
@@ -62,7 +62,7 @@ async def show(word: str, namespace: str, cluster: ClusterChoice, output: str) -
 @click.argument("word", metavar="FILE|td/NAME")
 @namespace_option
 @cluster_options
-@output_option
+@report_option()
 @plain_errors
 @asynchronous
 async def verify(word: str, namespace: str, cluster: ClusterChoice, output: str) -> int:
@@ -83,8 +83,8 @@ async def verify(word: str, namespace: str, cluster: ClusterChoice, output: str)
         receipt = loaded or await read_record(session, name, namespace)
         uid = await cluster_uid(session)
         verification = await verify_receipt(session.client, receipt, server=session.server, cluster=uid)
-    if output == "json":
-        click.echo(json.dumps(verification.to_json(), indent=2))
+    if output != "text":
+        print_report(output, verification.to_json())
     else:
         say(*_lines(word, receipt, verification, cluster))
     return EXIT_CODES[verification.verdict]

@@ -8,7 +8,8 @@ import click
 
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import cluster_options, dump_option, namespace_option, need_words, output_option
+from pilotage.cli.options import cluster_options, dump_option, namespace_option, need_words, report_option
+from pilotage.cli.output.objects import print_report
 from pilotage.cli.output.text import paint, say
 from pilotage.cli.preload import import_meanwhile
 from pilotage.teardown.session.reading import read_named, read_named_in_dump
@@ -28,7 +29,7 @@ _MODULES = ("pilotage.teardown.snapshot.resolve", "pilotage.teardown.relations",
 @namespace_option
 @dump_option
 @cluster_options
-@output_option
+@report_option()
 @plain_errors
 @asynchronous
 async def tree(
@@ -49,11 +50,9 @@ async def tree(
     trees = _from_dump(files, words, namespace) if files else await _live(cluster, words, namespace)
     from pilotage.teardown.diagnosis.tree import render, to_json
 
-    if output == "json":
-        import json
-
+    if output != "text":
         told = [to_json(each) for each in trees]
-        click.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2))
+        print_report(output, told[0] if len(told) == 1 else told)
         return
     for i, each in enumerate(trees):
         first, *rest = render(each)

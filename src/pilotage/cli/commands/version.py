@@ -7,14 +7,15 @@ import click
 from pilotage import __version__
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import cluster_options, output_option
+from pilotage.cli.options import cluster_options, report_option
+from pilotage.cli.output.objects import print_report
 from pilotage.cli.output.text import say
 
 
 @click.command()
 @cluster_options
 @click.option("--client", "client_only", is_flag=True, help="Do not ask the server.")
-@output_option
+@report_option()
 @plain_errors
 @asynchronous
 async def version(cluster: ClusterChoice, client_only: bool, output: str) -> None:
@@ -27,8 +28,8 @@ async def version(cluster: ClusterChoice, client_only: bool, output: str) -> Non
         async with cluster.session() as session:
             answer = json.loads(await session.client.get_path("/version"))
         versions |= {"kubernetes": answer["gitVersion"], "server": session.server}
-    if output == "json":
-        click.echo(json.dumps(versions, indent=2))
+    if output != "text":
+        print_report(output, versions)
     else:
         for name, value in versions.items():
             say(f"{name}: {value}")

@@ -15,9 +15,10 @@ from pilotage.cli.options import (
     names_of,
     namespace_option,
     need_words,
-    output_option,
+    report_option,
     with_endpoint_kind,
 )
+from pilotage.cli.output.objects import print_report
 from pilotage.cli.output.text import paint, say
 from pilotage.cli.preload import import_meanwhile
 from pilotage.teardown.session.reading import read_named, read_named_in_dump
@@ -53,7 +54,7 @@ FIX_EXIT_CODES = {"gone": 0, "going": 0, "refused": 1, "unknown": 3}
 @click.option("--finalizer", metavar="NAME", default="", help="The finalizer that --fix=strip-finalizer removes.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before --fix.")
 @cluster_options
-@output_option
+@report_option()
 @plain_errors
 @asynchronous
 async def why(
@@ -91,15 +92,13 @@ async def why(
             raise BadTarget("A dump cannot be changed. Use --fix without --dump, on the cluster itself.")
         async with cluster.session(remembering=True) as session:
             result = await _fix(session, words, namespace, code, finalizer, cluster, yes=yes)
-        return _tell(result, cluster, as_json=output == "json") if result else 1
+        return _tell(result, cluster, output) if result else 1
     explanations = _from_dump(files, words, namespace) if files else await _live(cluster, words, namespace)
     from pilotage.teardown.diagnosis.why.render import exit_code, to_json
 
-    if output == "json":
-        import json
-
+    if output != "text":
         told = [to_json(each, cluster.complete) for each in explanations]
-        click.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2))
+        print_report(output, told[0] if len(told) == 1 else told)
     else:
         say(*(line for i, each in enumerate(explanations) for line in (*([""] if i else []), *_lines(each, cluster))))
     codes = {exit_code(each) for each in explanations}
@@ -187,12 +186,10 @@ def _agreed(proposal: Proposal, yes: bool) -> bool:
     return click.confirm("Continue?", default=False, err=True)
 
 
-def _tell(result: FixResult, cluster: ClusterChoice, *, as_json: bool) -> int:
+def _tell(result: FixResult, cluster: ClusterChoice, output: str) -> int:
     """Print what was done; returns the exit code."""
     advice = f"{result.advice} {cluster.complete(result.command)}".strip()
-    if as_json:
-        import json
-
+    if output != "text":
         told = {
             "fix": result.proposal.remedy.code,
             "subject": str(result.proposal.subject),
@@ -202,7 +199,7 @@ def _tell(result: FixResult, cluster: ClusterChoice, *, as_json: bool) -> int:
             "advice": advice,
             "changes": list(result.changes),
         }
-        click.echo(json.dumps(told, indent=2))
+        print_report(output, told)
     else:
         changes = (f"  {change}" for change in result.changes if change not in result.said)
         say(result.said, *changes, *filter(None, [advice]))

@@ -19,6 +19,19 @@ def print_list(form: str, objects: Iterable[Object | Json]) -> None:
     _print(form, {"apiVersion": "v1", "kind": "List", "items": items}, items)
 
 
+def print_report(form: str, report: object) -> None:
+    """Print a report, which is no object, as `form` says: json or yaml."""
+    if form == "yaml":
+        import msgspec
+        import yaml
+
+        click.echo(yaml.safe_dump(msgspec.to_builtins(report), sort_keys=False), nl=False)
+    else:
+        import json
+
+        click.echo(json.dumps(report, indent=2))
+
+
 def _plain(obj: Object | Json) -> Json:
     """An object with all its fields but managedFields."""
     body: Json = obj.to_dict() if isinstance(obj, Object) else obj
@@ -30,14 +43,8 @@ def _print(form: str, whole: Json, items: list[Json]) -> None:
     if form == "name":
         for each in items:
             click.echo(_name(each))
-    elif form == "yaml":
-        import yaml
-
-        click.echo(yaml.safe_dump(whole, sort_keys=False), nl=False)
     else:
-        import json
-
-        click.echo(json.dumps(whole, indent=2))
+        print_report(form, whole)
 
 
 def _name(obj: Json) -> str:
