@@ -134,9 +134,9 @@ def test_one_gpu_is_enough_to_change_ones_mind(machine: Machine):
     assert machine.pilotage("redeploy", "gpu", "--arg=--seed", "--arg=2", "--no-wait").code == 0
     machine.until(lambda: machine.condition("gpu", "Progressing").get("reason") == "Unschedulable")
     assert machine.says("gpu") == ("Redeploying", "True", "True", "False")
-    said = machine.status("gpu")["waitingFor"]
-    assert said.startswith("0/1 nodes are available: 1 Insufficient nvidia.com/gpu (pod/gpu-2-")
-    assert machine.condition("gpu", "Progressing")["message"] == said
+    status = machine.status("gpu")
+    assert status["waitingFor"].startswith("0/1 nodes are available: 1 Insufficient nvidia.com/gpu (pod/gpu-2-")
+    assert status["waitingFor"] in [each["message"] for each in status["conditions"] if each["type"] == "Progressing"]
     ran = machine.pilotage("rollback", "gpu", "--timeout", "60")
     assert ran.code == 0, ran.err
     assert "(revision gpu-1, 1 of 1 ready)" in ran.out
