@@ -23,6 +23,62 @@ class Backend(NamedTuple):
         return f"{self.service}:{self.port} {self.weight}"
 
 
+class Header(NamedTuple):
+    """A header that a request has, in small letters, with exactly this value."""
+
+    name: str
+    value: str
+
+
+class Branch(NamedTuple):
+    """Requests with certain headers, and how they are shared out. The main branch of a route has no headers."""
+
+    headers: tuple[Header, ...]
+    backends: tuple[Backend, ...]
+
+
+class Copies(NamedTuple):
+    """A Service that gets copies of requests, whose answers nobody sees. Never at 0 percent: some take it for all."""
+
+    service: str
+    port: int
+    percent: int = WHOLE
+    concurrent_max: int | None = None
+    """Number of copies in flight beyond which none are sent; None: no limit."""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Identity of the Service, without its share."""
+        return self.service, self.port
+
+
+class Stickiness(NamedTuple):
+    """Assignment of requests by a key of theirs. A request without any of the keys is assigned at random."""
+
+    keys: tuple[tuple[str, str], ...]
+    """Places of the key, the first that a request has counts: ("header", NAME) or ("body", FIELD)."""
+    salt: str = ""
+    """Text that makes this assignment independent of any other."""
+
+
+class Mix(NamedTuple):
+    """The destinations of the requests of a route."""
+
+    backends: tuple[Backend, ...] = ()
+    """Main branch: requests that no other branch matches."""
+    branches: tuple[Branch, ...] = ()
+    """Branches of requests with certain headers; the first that matches counts."""
+    copies: tuple[Copies, ...] = ()
+    sticky: Stickiness | None = None
+
+    @property
+    def services(self) -> frozenset[str]:
+        """All Services that it names, those at weight 0 and those that get copies included."""
+        branches = (self.backends, *(each.backends for each in self.branches))
+        copied = {each.service for each in self.copies}
+        return frozenset(copied.union(each.service for backends in branches for each in backends))
+
+
 class Programming(enum.Enum):
     """Progress of the current generation of a route, in the order of confidence."""
 
