@@ -69,9 +69,11 @@ def past(*states: str, of: EndpointRef = CHAT, created: dt.datetime = NOW, **mes
             "message": messages.get(f"m{number}", ""),
             "fingerprint": "abc"[number - 1],
             "spec": of.spec.written(),
-            "model": (MODEL if number == 1 else OTHER_MODEL)._asdict(),
+            "model": {key: value for key, value in model._asdict().items() if key != "other_names"},
+            "names": [] if model is MODEL else ["chat"],
         }
         for number, state in enumerate(states, 1)
+        for model in [MODEL if number == 1 else OTHER_MODEL]
     ]
     return RevisionHistory.read(written, of, CAPABILITIES)
 
@@ -130,7 +132,7 @@ class Case:
 
 
 def _fourth() -> Revision:
-    return Revision(4, CHAT, OTHER_MODEL, "b", CAPABILITIES)
+    return Revision(4, CHAT, OTHER_MODEL._replace(other_names=("chat",)), "b", CAPABILITIES)
 
 
 BOTH = ("chat-1", "chat-2")
@@ -175,7 +177,7 @@ CASES = [
          seen(A, parts=(*FIRST, ROUTE), leaving=frozenset({FIRST[0].uid}), teardowns=1),
          (DryRun(Revision(3, RECREATED, MODEL, "a", CAPABILITIES)),), endpoint=RECREATED),
     Case("not to one that another one has followed", past("Previous", "Current"), seen(A, parts=(*FIRST, *SECOND)),
-         (DryRun(Revision(3, CHAT, MODEL, "a", CAPABILITIES)),)),
+         (DryRun(Revision(3, CHAT, MODEL._replace(other_names=("newer",)), "a", CAPABILITIES)),)),
 
     # Parts
     Case("the parts of a revision are made", past("Starting"), seen(), (ApplyParts(revision(1)),)),

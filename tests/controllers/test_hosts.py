@@ -414,7 +414,11 @@ async def test_a_route_that_somebody_deletes_is_made_again():
 
 
 @virtual
-async def test_while_one_model_follows_another_clients_may_call_it_as_either():
+@pytest.mark.parametrize(
+    ("runtime", "between", "names"),
+    [("llama.cpp", [["chat", "llama", "qwen"]], ["chat", "qwen"]), ("vllm", [], ["chat", "qwen"])],
+)
+async def test_while_one_model_follows_another_clients_may_call_it_as_all_servers_do(runtime, between, names):
     async with simulated_hosts() as place:
         for name in ("qwen", "llama"):
             made = await place.user.create(MODELS, model(name, namespace="default"))
@@ -428,11 +432,12 @@ async def test_while_one_model_follows_another_clients_may_call_it_as_either():
                 called.append(route["spec"]["models"])
             return False
 
-        await deployed(place, model={"name": "qwen"})
+        await deployed(place, model={"name": "qwen"}, runtime={"name": runtime})
         await place.change(model={"name": "llama"})
         await place.until(lambda: remember() or place.status().get("revision") == "chat-2")
         await place.until(lambda: remember() or called[-1] == ["chat", "llama"])
-        assert called == [["chat", "qwen"], ["chat", "llama", "qwen"], ["chat", "llama"]]
+        assert called == [["chat", "qwen"], *between, ["chat", "llama"]]
+        assert place.process("chat-2-0")["spec"]["model"]["otherNames"] == names
 
 
 @virtual

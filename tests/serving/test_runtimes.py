@@ -67,6 +67,13 @@ def test_vllm_loads_a_repository_and_drains_for_as_long_as_requests_may_take():
     assert {"name": "shared-memory", "mountPath": "/dev/shm"} in server["volumeMounts"]
 
 
+def test_vllm_answers_to_every_name_of_its_route():
+    args = server_of(REPOSITORY._replace(other_names=("chat", "former")), name="vllm")["args"]
+    assert args[1:5] == ["--served-model-name", "qwen", "chat", "former"]
+    given = server_of(REPOSITORY._replace(other_names=("chat",)), name="vllm", args=["--served-model-name", "x"])
+    assert given["args"].count("--served-model-name") == 1
+
+
 @pytest.mark.parametrize(
     ("image", "drains"),
     [

@@ -181,6 +181,7 @@ class Starter:
             alias=spec.model.name,
             host=self._settings.bind,
             port=port,
+            other_names=tuple(spec.model.other_names or ()),
             program=program.path if program is not None else "",
             gpu=has_gpu(),
         )

@@ -60,6 +60,8 @@ class PastRevision(Schema, frozen=True):
     """Spec of the endpoint at that revision."""
     model: dict[str, str] = {}
     """Model of the revision, as it was resolved then."""
+    names: list[str] = []
+    """More names that its servers answer to: those of the endpoint, and of the model that it served before."""
 
 
 class Waiting(Schema, frozen=True):

@@ -75,11 +75,13 @@ class Host(Schema, frozen=True):
     status: HostStatus = HostStatus()
 
 
-class ServedModel(Schema, frozen=True):
+class ServedModel(Schema, frozen=True, kw_only=True):
     """Model that the process serves, after the endpoint's reference was resolved."""
 
     name: Annotated[str, Meta(min_length=1)]
     """Name of the model in requests: the server's alias."""
+    other_names: Annotated[list[ObjectName], Meta(max_length=16)] | None = None
+    """More names in requests, for a server that answers to no other."""
     source: Annotated[str, Meta(min_length=1)]
     """Location of the weights."""
     sha256: Sha256 | None = None

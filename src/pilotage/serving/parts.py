@@ -28,6 +28,8 @@ class ResolvedModel(NamedTuple):
     sha256: str = ""
     secret: str = ""
     """The name of the Secret with the credentials of the source."""
+    other_names: tuple[str, ...] = ()
+    """More names in requests. A server that knows its names answers to these, too."""
 
 
 class Capabilities(NamedTuple):

@@ -39,6 +39,7 @@ def pod_of(
         alias=literal(model.name),
         host=EVERYWHERE,
         port=spec.runtime.port or runtime.port,
+        other_names=tuple(map(literal, model.other_names)),
         hub_revision=literal(weights.hub_revision),
         gpus=_gpus(spec),
         drain_seconds=spec.deletion.drain_seconds,

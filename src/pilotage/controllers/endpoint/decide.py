@@ -335,8 +335,9 @@ class _Deciding:
         name, port = target.backend
         others = {each.backend[0] for each in self.history.revisions if each.number != target.number}
         ready = self.readiness(target)
-        # While one revision follows another, clients may call the model as either of them does.
-        models = {each.model.name for each in (self.history.serving, self.wanted) if each is not None}
+        # While one revision follows another, clients may call the model as either of them does, if both know the name.
+        both = [each for each in (self.history.serving, self.wanted) if each is not None]
+        models = {name for name in (each.model.name for each in both) if all(each.answers_to(name) for each in both)}
         applied = self.observed.applied
         return MoveRoute(
             Backend(name, port),

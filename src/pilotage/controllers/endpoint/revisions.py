@@ -25,12 +25,14 @@ from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef, Res
 from pilotage.serving.placements import ServiceBackend
 from pilotage.serving.problems import problems
 from pilotage.serving.revision import fingerprint
+from pilotage.serving.runtimes import RUNTIMES
 from pilotage.traffic.routers import route_problems
 
 KEPT = 10
 """Length of the history."""
 MESSAGE_CHARS = 400
 """Length of a message in the history."""
+_MODEL_FIELDS = {*ResolvedModel._fields} - {"other_names"}
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,12 @@ class Revision:
     def backend(self) -> ServiceBackend:
         """Its Service and the port."""
         return backend(self.subject, self.number)
+
+    def answers_to(self, name: str) -> bool:
+        """Whether its servers accept a name of the model in requests."""
+        if RUNTIMES[self.subject.spec.runtime.name].answers_any_name:
+            return True
+        return name in (self.model.name, *self.model.other_names)
 
     @property
     def name(self) -> str:
@@ -134,7 +142,8 @@ class RevisionHistory(NamedTuple):
             state="Starting",
             fingerprint=asked.fingerprint,
             spec=subject.spec.written(),
-            model=asked.model._asdict(),
+            model={name: value for name, value in asked.model._asdict().items() if isinstance(value, str)},
+            names=[each for each in self._other_names(subject) if each != asked.model.name],
         )
         former = self._abandon(lambda past: past.state == "Starting", f"Revision {new.number} was asked for instead.")
         current = [past for past in former.past if past.state == "Current"]
@@ -144,6 +153,10 @@ class RevisionHistory(NamedTuple):
             (*(past for past in former.past if past.number in kept), new),
             (*(each for each in self.revisions if each.number in kept), _revision(new, subject, capabilities)),
         )
+
+    def _other_names(self, subject: EndpointRef) -> list[str]:
+        """Names of the route while a revision follows the one that serves: a server that lacks one answers 404."""
+        return [*dict.fromkeys([subject.name, *([self.serving.model.name] if self.serving is not None else [])])]
 
     def arrive(self, number: int) -> RevisionHistory:
         """The history once a revision serves."""
@@ -187,9 +200,9 @@ def _revision(past: PastRevision, subject: EndpointRef, capabilities: Capabiliti
     then = EndpointSpec.read({name: value for name, value in past.spec.items() if name in REVISION_FIELDS})
     revisioned = [each.name for each in fields(EndpointSpec) if each.encode_name in REVISION_FIELDS]
     spec = replace(subject.spec, **{name: getattr(then, name) for name in revisioned})
-    known = {name: value for name, value in past.model.items() if name in ResolvedModel._fields}
+    known = {name: value for name, value in past.model.items() if name in _MODEL_FIELDS}
     try:
-        model = ResolvedModel(**known)
+        model = ResolvedModel(**known, other_names=tuple(past.names))
     except TypeError as error:
         raise ValueError(f"revision {past.number}: {error}") from error
     return Revision(past.number, subject._replace(spec=spec), model, past.fingerprint, capabilities)

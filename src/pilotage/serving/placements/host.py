@@ -82,7 +82,11 @@ def _processes(endpoint: EndpointRef, revision: int, model: ResolvedModel, names
         endpoint=endpoint.name,
         service=revision_name(endpoint.name, revision),
         model=ServedModel(
-            name=model.name, source=model.source, sha256=model.sha256 or None, secret=model.secret or None
+            name=model.name,
+            other_names=[*model.other_names] or None,
+            source=model.source,
+            sha256=model.sha256 or None,
+            secret=model.secret or None,
         ),
         runtime=endpoint.spec.runtime,
         port=endpoint.spec.runtime.port,

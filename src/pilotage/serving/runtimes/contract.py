@@ -38,6 +38,8 @@ class Launch:
     host: str
     """Address to listen on."""
     port: int
+    other_names: tuple[str, ...] = ()
+    """More names of the model in requests, for a server that answers to no other."""
 
     def arguments(self, *preset: Option) -> list[str]:
         """Arguments of the preset, without the options that the user gives, followed by the user's.
@@ -124,6 +126,9 @@ class ServingRuntime:
     """Path that answers 200 when the server can serve; empty: an open port has to do."""
     lists_models: bool = True
     """Whether /v1/models lists the model under its alias, so that another server on the port is noticed."""
+    answers_any_name: bool = True
+    """Whether requests may call the model by any name. If not, the server answers 404 to a name that it was not given.
+    """
     request_metrics: tuple[str, ...] = ()
     """Metrics at `METRICS_PATH` that together count the requests of the server: those that it works on first, then
     those that wait. Empty: requests cannot be counted; the server then has to finish them after SIGTERM."""

@@ -12,7 +12,11 @@ _DRAINS_FROM = 18
 
 
 def _options(launch: Launch) -> list[Option]:
-    return [("--served-model-name", launch.alias), ("--host", launch.host), ("--port", str(launch.port))]
+    return [
+        ("--served-model-name", launch.alias, *launch.other_names),
+        ("--host", launch.host),
+        ("--port", str(launch.port)),
+    ]
 
 
 def _in_pod(launch: PodLaunch) -> ServerContainer:
@@ -45,6 +49,7 @@ RUNTIME = ServingRuntime(
     port=8000,
     in_pod=_in_pod,
     on_host=_on_host,
+    answers_any_name=False,
     request_metrics=("vllm:num_requests_running", "vllm:num_requests_waiting"),
     program="vllm",
     allowed=Allowed(
