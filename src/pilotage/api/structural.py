@@ -28,7 +28,7 @@ TEXT_MAX = 32768
 ITEMS_MAX = 10_000
 """A ledger of an endpoint with a thousand replicas has some thousand entries while one revision follows another."""
 ENTRIES_MAX = 1000
-_SCALARS = {str: "string", int: "integer", bool: "boolean"}
+_SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _LENGTHS = {"string": "Length", "array": "Items", "object": "Properties"}
 _CONSTRAINTS = {"ge": "minimum", "le": "maximum", "pattern": "pattern", "description": "description"}
 _UNKNOWN = ("gt", "lt", "multiple_of", "tz", "title", "examples", "extra")
