@@ -79,7 +79,7 @@ class MetricSource(Schema, frozen=True, kw_only=True):
     address: Annotated[str, matches("^https?://", max_length=2048)] | None = None
     """URL of the system. Runtime needs none."""
     query: Annotated[str, Meta(min_length=1, max_length=8192)]
-    """Query or metric. {{candidate}} and {{other}} are replaced by the Services."""
+    """Query or metric. $candidate and $other are replaced by the Services."""
     total: Annotated[str, Meta(max_length=8192)] | None = None
     """Second query: the total that `query` is the good part of. With it, the metric is a rate with an interval; without
     it, a value without one."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pilotage.api.base import Schema
 from pilotage.api.endpoint import Autoscaling, Endpoint, ModelChoice, Placement
+from pilotage.api.experiment import ExperimentSpec, VariantSpec
 from pilotage.api.gateway_route import GatewayRouteSpec
 from pilotage.api.host import ProcessSpec
 from pilotage.api.teardown import TeardownSpec
@@ -74,6 +75,23 @@ RULES: dict[type[Schema], tuple[CelRule, ...]] = {
         ),
     ),
     Autoscaling: (CelRule("self.min <= self.max", "min must not be greater than max"),),
+    VariantSpec: (
+        CelRule("has(self.weight) != has(self.mirror)", "a variant has either a weight or a mirror"),
+        CelRule(
+            "[has(self.overrides), has(self.revision), has(self.same) && self.same].filter(x, x).size() == 1",
+            "a variant has exactly one of overrides, revision and same: true",
+        ),
+    ),
+    ExperimentSpec: (
+        CelRule(
+            "self.variants.map(x, has(x.weight) ? x.weight : 0).sum() < 100",
+            "the weights of the variants add up to 100 or more: the serving revision has to keep a share",
+        ),
+        CelRule(
+            "self.endpoint == oldSelf.endpoint",
+            "an Experiment stays on its endpoint: create another one",
+        ),
+    ),
     GatewayRouteSpec: (CelRule(f"!has(self.host) || {GATEWAY_HOST}", GATEWAY_HOST_MESSAGE),),
     ProcessSpec: (
         CelRule(

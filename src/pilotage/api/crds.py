@@ -15,10 +15,20 @@ import msgspec
 from pilotage.api.base import Schema
 from pilotage.api.cel_rules import RULES
 from pilotage.api.endpoint import Endpoint
+from pilotage.api.experiment import Experiment
 from pilotage.api.gateway_route import GatewayRoute
 from pilotage.api.host import Host, HostProcess, HostServices
 from pilotage.api.model import Model
-from pilotage.api.names import ENDPOINTS, GATEWAY_ROUTES, HOST_SERVICES, HOSTS, MODELS, PROCESSES, TEARDOWNS
+from pilotage.api.names import (
+    ENDPOINTS,
+    EXPERIMENTS,
+    GATEWAY_ROUTES,
+    HOST_SERVICES,
+    HOSTS,
+    MODELS,
+    PROCESSES,
+    TEARDOWNS,
+)
 from pilotage.api.structural import structural
 from pilotage.api.teardown import Teardown
 from pilotage.kube import Json, Resource
@@ -89,6 +99,21 @@ DEFINITIONS = (
             "statusReplicasPath": ".status.replicas.ready",
             "labelSelectorPath": ".status.selector",
         },
+    ),
+    Definition(
+        EXPERIMENTS,
+        Experiment,
+        "exp",
+        (
+            Column("Endpoint", ".spec.endpoint.name"),
+            Column("Phase", ".status.phase"),
+            Column("Variants", ".status.summary"),
+            Column("Verdict", ".status.verdict.result"),
+            Column("Until", ".status.until", "date"),
+            AGE,
+            Column("Reason", ".status.reason", wide=True),
+            Column("Waiting", ".status.waitingFor", wide=True),
+        ),
     ),
     Definition(
         TEARDOWNS,

@@ -2,7 +2,9 @@
 
 from typing import Annotated, Any, Literal
 
-from pilotage.api.base import Condition, Conditions, Schema, Stored, one_of
+from msgspec import Meta
+
+from pilotage.api.base import Condition, Conditions, Schema, Stored, map_list, one_of
 
 PHASES = (
     "Pending",
@@ -92,6 +94,47 @@ class TeardownState(Schema, frozen=True):
     """Current waits of the Teardown."""
 
 
+class VariantShare(Schema, frozen=True):
+    """Share of a revision, in percent of the requests that take part, or of the copies."""
+
+    wanted: Annotated[int, Meta(ge=0, le=100)] = 0
+    """Percentage that is asked for."""
+    programmed: Annotated[int, Meta(ge=0, le=100)] | None = None
+    """Percentage that every proxy has loaded; unset if that is not proven."""
+    effective: Annotated[float, Meta(ge=0, le=100)] | None = None
+    """Percentage that it really gets: shares of Services without a server go to the others. Unset if it is unknown."""
+
+
+class ClaimedVariant(Schema, frozen=True, kw_only=True):
+    """Variant of an experiment, as far as its endpoint has brought it."""
+
+    name: str
+    """Name of the variant."""
+    revision: int | None = None
+    """Number of its revision; unset before it has begun, and once it is proven gone."""
+    replicas: Replicas = Replicas()
+    share: VariantShare = VariantShare()
+    in_flight: Annotated[int, Meta(ge=0)] | None = None
+    """Number of requests in flight; unset if it is unknown."""
+    message: str = ""
+    """Reason why it does not go on, for people."""
+
+
+class ClaimedExperiment(Schema, frozen=True, kw_only=True):
+    """Experiment on the endpoint, as far as the endpoint has brought it."""
+
+    name: str
+    """Name of the Experiment."""
+    uid: str
+    """UID of the Experiment."""
+    phase: Annotated[str, one_of("Refused", "Starting", "Entering", "Running", "Leaving", "Stopping", "Gone")]
+    """Stage of its variants. Gone: every part of them is proven gone."""
+    message: str = ""
+    """Wait or refusal, for people."""
+    variants: Annotated[list[ClaimedVariant], Meta(max_length=8, extra_json_schema=map_list("name"))] = []
+    """Variants of the experiment."""
+
+
 class EndpointStatus(Schema, frozen=True):
     """Observed state of the endpoint, written by the operator."""
 
@@ -119,6 +162,8 @@ class EndpointStatus(Schema, frozen=True):
     """Objects that the endpoint is made of."""
     history: list[PastRevision] = []
     """Revisions, oldest first."""
+    experiments: Annotated[list[ClaimedExperiment], Meta(max_length=8, extra_json_schema=map_list("uid"))] = []
+    """Experiments that have a claim on the endpoint, the oldest first."""
     teardown: TeardownState | None = None
     """Progress of the teardown while the endpoint is deleted."""
 

@@ -7,6 +7,7 @@ VERSION = "v1alpha1"
 
 MODELS = Resource(GROUP, VERSION, "models", "Model")
 ENDPOINTS = Resource(GROUP, VERSION, "servingendpoints", "ServingEndpoint")
+EXPERIMENTS = Resource(GROUP, VERSION, "experiments", "Experiment")
 TEARDOWNS = Resource(GROUP, VERSION, "teardowns", "Teardown")
 HOSTS = Resource(GROUP, VERSION, "hosts", "Host", namespaced=False)
 PROCESSES = Resource(GROUP, VERSION, "hostprocesses", "HostProcess")
@@ -51,6 +52,8 @@ GRANTED = "granted"
 """The only HostServices object that counts."""
 
 ENDPOINT_FINALIZER = "pilotage.dev/endpoint"
+EXPERIMENT_FINALIZER = "pilotage.dev/experiment"
+"""Finalizer of an Experiment: its variants leave the route, and are proven gone."""
 MODEL_FINALIZER = "pilotage.dev/model"
 HOST_FINALIZER = "pilotage.dev/host"
 """Finalizer of a Host: its HostProcesses and slices go first."""

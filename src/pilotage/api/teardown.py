@@ -50,7 +50,7 @@ class TeardownSpec(Schema, frozen=True):
     """Objects to remove, and the policy for it. It is immutable."""
 
     target: Target
-    reason: Literal["Deleted", "Superseded", "Replaced", "Vanished", "Failed"]
+    reason: Literal["Deleted", "Superseded", "Replaced", "Vanished", "Failed", "Ended", "Aborted"]
     """Reason for the removal."""
     all_parts: bool = False
     """Whether every proven part of the target is removed, in addition to `parts`."""

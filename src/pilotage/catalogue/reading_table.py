@@ -23,7 +23,7 @@ keda.sh ScaledJob ScaledObject TriggerAuthentication
 monitoring.coreos.com PodMonitor+ ServiceMonitor+
 networking.istio.io DestinationRule+ Gateway+ VirtualService+
 networking.k8s.io Ingress IngressClass+ NetworkPolicy
-pilotage.dev ClusterUsage+ GatewayRoute HostProcess Model ServingEndpoint Usage+
+pilotage.dev ClusterUsage+ Experiment GatewayRoute HostProcess Model ServingEndpoint Usage+
 pkg.crossplane.io Function FunctionRevision Provider ProviderRevision
 policy PodDisruptionBudget
 projectcontour.io ExtensionService HTTPProxy+ TLSCertificateDelegation

@@ -3,6 +3,8 @@
 from pilotage.api.names import (
     ENDPOINT_FINALIZER,
     ENDPOINTS,
+    EXPERIMENT_FINALIZER,
+    EXPERIMENTS,
     GATEWAY_ROUTES,
     GROUP,
     HOST_FINALIZER,
@@ -45,6 +47,11 @@ ECOSYSTEM = Ecosystem(
                 defines("status.ledger[]", ANYTHING),
             ),
             takes_down=frozenset({Relation.DEFINES}),
+        ),
+        KnownKind(
+            GROUP,
+            EXPERIMENTS.kind,
+            relations=(needs("spec.endpoint", ByName((TargetKind(GROUP, ENDPOINTS.kind),))),),
         ),
         KnownKind(GROUP, HOSTS.kind, takes_down=frozenset({Relation.NEEDS})),
         KnownKind(GROUP, MODELS.kind, relations=(mounts("spec.secretRef", A_SECRET),)),
@@ -89,6 +96,11 @@ ECOSYSTEM = Ecosystem(
             "takes the parts of the endpoint down in order, and proves that they are gone",
             "the endpoint's parts, unless an operator starts again: they have no owner reference, so nothing else "
             "collects them. `pilotage leaks` finds them.",
+        ),
+        _of_operator(
+            (EXPERIMENT_FINALIZER,),
+            "takes the variants out of the route and down in order, and proves that they are gone",
+            "nothing, while its endpoint's controller runs: variants without an Experiment leave all the same.",
         ),
         _of_operator(
             (MODEL_FINALIZER,),
