@@ -80,8 +80,8 @@ conformance: $(VENV)/dev ## run Kubernetes's own conformance specs against the r
 kube: $(VENV)/dev ## get the control plane now: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kwok
 	$(PYTHON) -m controlplane build
 
-field: $(VENV)/dev ## build the programs of others that some tests run beside: Contour, KServe's manager, Helm, a registry
-	$(PYTHON) -m field contour kserve helm registry
+field: $(VENV)/dev ## build the programs of others that tests and benchmarks run: Contour, KServe's manager, Helm, a registry, Argo Rollouts
+	$(PYTHON) -m field contour kserve helm registry argo-rollouts
 
 manifests: $(VENV)/dev ## write deploy/crds, deploy/chart, the generated table of the catalogue and docs/layers.svg from the code
 	$(PYTHON) -m deploy

@@ -37,9 +37,10 @@ class Edge:
     Start it when the namespace and the CRDs are there. The GatewayClass and the Gateway are the caller's.
     """
 
-    def __init__(self, kubeconfig: Path, namespace: str, gateway: str, say: Say) -> None:
-        """Raises `FieldError` where Contour or Envoy is unavailable."""
+    def __init__(self, kubeconfig: Path, namespace: str, gateway: str, say: Say, *, everywhere: bool = False) -> None:
+        """`everywhere`: Contour watches all namespaces. Raises `FieldError` where Contour or Envoy is unavailable."""
         self._kubeconfig, self._namespace, self._gateway = kubeconfig, namespace, gateway
+        self._everywhere = everywhere
         self._contour, self._envoy = tool("contour", say), envoy()
         self._supervisor = Supervisor()
         self.folder = self._supervisor.folder
@@ -132,7 +133,8 @@ class Edge:
             json.dumps({"gateway": {"gatewayRef": {"namespace": self._namespace, "name": self._gateway}}})
         )
         flags = [f"--kubeconfig={self._kubeconfig}", f"--config-path={config}", "--insecure"]
-        flags += ["--disable-leader-election", f"--watch-namespaces={self._namespace}"]
+        flags += ["--disable-leader-election"]
+        flags += [] if self._everywhere else [f"--watch-namespaces={self._namespace}"]
         flags += ["--envoy-http-access-log=/dev/null", "--envoy-https-access-log=/dev/null"]
         flags += [f"--disable-feature={each}" for each in OPTIONAL_KINDS]
         for name, port in zip(("xds", "http", "health", "debug-http", "stats"), self._ports, strict=True):
@@ -182,6 +184,30 @@ class Edge:
             if code is not None or time.monotonic() > deadline:
                 raise FieldError(f"{name} did not start (exit code {code}); its log ends:\n{end}")
             time.sleep(POLL_SECONDS)
+
+
+class EnvoyBeside(Edge):
+    """One more Envoy of the Contour of an `Edge`, in a network of its own: the feed of either can be held.
+
+    Servers get the addresses that they have in the network of the first, if both are asked for the same, in one order.
+    """
+
+    def __init__(self, first: Edge) -> None:
+        """Start it when the first runs; stop it before."""
+        self._contour, self._envoy, self._ports = first._contour, first._envoy, first._ports
+        self._supervisor = Supervisor()
+        self.folder = self._supervisor.folder
+        self.admin = self.folder / "admin.sock"
+
+    def start(self) -> Self:
+        """Start the network and the Envoy, and wait until it is live. Raises `FieldError` and `NoNetwork`."""
+        try:
+            self._start_ground()
+            self._start_envoy()
+        except BaseException:
+            self.stop()
+            raise
+        return self
 
 
 def _plain_environment(folder: Path) -> dict[str, str]:

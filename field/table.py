@@ -31,14 +31,14 @@ class Tool:
     package: str
 
 
+ARGO_ROLLOUTS = Module(
+    "github.com/argoproj/argo-rollouts", "v1.10.1", "h1:6oyVPGiHHxu3ixkT6mngemh88HLPDoTX1IwO6KNR1Y4="
+)
 CONTOUR = Module("github.com/projectcontour/contour", "v1.33.0", "h1:Aewh+Yt5DY005CGvdxtpquZWmc6/6IsDTs1ze8CvtZk=")
 KSERVE = Module("github.com/kserve/kserve", "v0.15.0", "h1:TK6lN8XVIzc/5KQ76GULEKYiJ2obkTRRI3Z2Iwuld5Y=")
 
 DEFINITIONS = {
-    "argo-rollouts": Definitions(
-        Module("github.com/argoproj/argo-rollouts", "v1.10.1", "h1:6oyVPGiHHxu3ixkT6mngemh88HLPDoTX1IwO6KNR1Y4="),
-        "manifests/crds",
-    ),
+    "argo-rollouts": Definitions(ARGO_ROLLOUTS, "manifests/crds"),
     "contour": Definitions(CONTOUR, "examples/contour/01-crds.yaml"),
     "crossplane": Definitions(
         Module("github.com/crossplane/crossplane/v2", "v2.0.2", "h1:OKA26pnm3/uFHN1zF9d2CGkkvod9H/6PrK4xmL81BgU="),
@@ -47,6 +47,10 @@ DEFINITIONS = {
     "gateway-api": Definitions(
         Module("sigs.k8s.io/gateway-api", "v1.3.0", "h1:q6okN+/UKDATola4JY7zXzx40WO4VISk7i9DIfOvr9M="),
         "config/crd/standard",
+    ),
+    "istio": Definitions(
+        Module("istio.io/api", "v1.27.0", "h1:KU1DeyIvZkY2k0pF9ZY+6D0ZVB1ZgvimaPkM55NVRWk="),
+        "kubernetes/customresourcedefinitions.gen.yaml",
     ),
     "keda": Definitions(
         Module("github.com/kedacore/keda/v2", "v2.17.0", "h1:Msot3UuN6WOhaOaOcVmokmVM0cu3uqSGvnDgg1LkESU="),
@@ -57,6 +61,7 @@ DEFINITIONS = {
 }
 
 TOOLS = {
+    "argo-rollouts": Tool(ARGO_ROLLOUTS, "./cmd/rollouts-controller"),
     "contour": Tool(CONTOUR, "./cmd/contour"),
     "helm": Tool(
         Module("helm.sh/helm/v4", "v4.3.1", "h1:UndCoLe9UPmNoL7IvWzaUXveL7T5t/ijoorEmgJdI9g="),

@@ -13,6 +13,7 @@ SOME = {
     "contour": "httpproxies.projectcontour.io",
     "crossplane": "usages.protection.crossplane.io",
     "gateway-api": "httproutes.gateway.networking.k8s.io",
+    "istio": "virtualservices.networking.istio.io",
     "keda": "scaledobjects.keda.sh",
     "kserve": "inferenceservices.serving.kserve.io",
 }

@@ -54,6 +54,6 @@ def test_a_build_that_fails_says_why(go: FakeGo):
 
 def test_a_tool_that_is_not_ours_to_build_is_refused_with_those_that_are():
     with pytest.raises(
-        field.FieldError, match=r"no tool 'kopp' here; there are contour, helm, kapp, kserve, kube-lineage"
+        field.FieldError, match=r"no tool 'kopp' here; there are argo-rollouts, contour, helm, kapp, kserve, kube-"
     ):
         field.tool("kopp", lambda line: None)
