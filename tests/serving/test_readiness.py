@@ -194,6 +194,7 @@ SCHEDULER = (
 )
 NO_NODE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": SCHEDULER}
 NO_IMAGE = {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such tag"}}}
+NOT_PULLED = {"state": {"waiting": {"reason": "ErrImagePull", "message": "no such tag"}}}
 NO_SECRET = {"state": {"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "s" not found'}}}
 
 
@@ -219,6 +220,7 @@ def ended(restarts: int) -> Json:
             "no such tag (pod/assistant-7-x, container server; 0 of 2 replicas are ready).",
             True,
         ),
+        ([pod(NOT_PULLED)], "ImagePullBackOff", "no such tag (pod/assistant-7-x, container server;", True),
         ([pod(conditions=[NO_NODE]), pod(NO_SECRET)], "CreateContainerConfigError", "not found", True),
         ([pod(ended(2), "initContainerStatuses")], "CrashLoopBackOff", "exited 2 times, last with code 1: …", False),
         ([pod(ended(5))], "CrashLoopBackOff", "out of memory", True),

@@ -10,6 +10,8 @@ from pilotage.serving.parts import Readiness
 
 _HOPELESS = {"InvalidImageName", "ErrImageNeverPull", "ImagePullBackOff", "CreateContainerConfigError"}
 """Waiting reasons of a container that only a change ends: of its image, a Secret, a variable."""
+_SAME = {"ErrImagePull": "ImagePullBackOff"}
+"""Waiting reasons between which the kubelet goes to and fro: at each attempt, and while it waits for the next one."""
 _RESTARTS_MAX = 5
 """A container that has exited this often is taken to keep exiting."""
 _CHARS_MAX = 400
@@ -56,8 +58,9 @@ def _problems(pod: Object) -> Iterator[PodProblem]:
         name = f"{where}, container {each.get('name')}"
         waiting: Json = (each.get("state") or {}).get("waiting") or {}
         ended: Json = (each.get("lastState") or {}).get("terminated") or {}
-        if waiting.get("reason") in _HOPELESS:
-            yield PodProblem(waiting["reason"], _end(waiting), name, failed=True)
+        reason = _SAME.get(waiting.get("reason", ""), waiting.get("reason", ""))
+        if reason in _HOPELESS:
+            yield PodProblem(reason, _end(waiting), name, failed=True)
         elif ended and not each.get("ready"):
             restarts = each.get("restartCount", 0)
             times = "once" if restarts <= 1 else f"{restarts} times"

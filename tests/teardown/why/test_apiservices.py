@@ -4,6 +4,7 @@ from typing import Any
 
 from pilotage.kube import Object
 from pilotage.teardown.diagnosis.why.model import StuckVerdict
+from pilotage.teardown.diagnosis.why.render import remedies_of
 from tests.support.kinds import deployment
 from tests.support.waiting import until
 from tests.teardown.why.objects import API_SERVICES, DEPLOYMENTS, SERVICES, unique
@@ -39,8 +40,10 @@ async def test_an_apiservice_without_its_service(stage: Stage):
     step = the(found, "apiservice-dead")
     assert "ServiceNotFound" in step.evidence[0]
     assert "no namespace can be proven empty" in step.text
-    assert step.remedies[0].title == f"Bring service/metrics -n {stage.namespace} back"
-    assert step.remedies[-1].command == f"kubectl delete apiservice {made.meta.name}"
+    assert [each.command for each in remedies_of(found)] == [
+        f"kubectl -n {stage.namespace} get service,endpointslices,deployments,pods",
+        f"kubectl delete apiservice {made.meta.name}",
+    ]
 
 
 async def test_an_apiservice_whose_deployment_is_scaled_to_nothing(stage: Stage):

@@ -59,28 +59,34 @@ def container(**state: object) -> Json:
 
 
 NOT_PULLED = container(state={"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}})
+PULLING = container(state={"waiting": {"reason": "ErrImagePull", "message": "no such image"}})
 CRASHED = container(lastState={"terminated": {"exitCode": 137, "reason": "OOMKilled"}})
+DESCRIBE = "kubectl describe pod/chat-1-abc -n shop"
+REDEPLOY = "pilotage redeploy chat -n shop"
 NO_SECRET = container(state={"waiting": {"reason": "CreateContainerConfigError", "message": "no Secret token"}})
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "command"),
+    ("status", "said", "commands"),
     [
-        (NOT_PULLED, "NO IMAGE: container server: no such image", "kubectl describe pod/chat-1-abc -n shop"),
+        (NOT_PULLED, "NO IMAGE: container server: no such image", (DESCRIBE, f"{REDEPLOY} --image IMAGE")),
+        (PULLING, "NO IMAGE: container server: no such image", (DESCRIBE, f"{REDEPLOY} --image IMAGE")),
         (
             CRASHED,
             "CRASHES: container server exited with code 137: OOMKilled",
-            "kubectl logs pod/chat-1-abc -n shop -c server --previous --tail=50",
+            ("kubectl logs pod/chat-1-abc -n shop -c server --previous --tail=50", f"{REDEPLOY} --arg ARG"),
         ),
-        (NO_SECRET, "NOT STARTED: container server: no Secret token", "kubectl describe pod/chat-1-abc -n shop"),
+        (NO_SECRET, "NOT STARTED: container server: no Secret token", (DESCRIBE,)),
     ],
 )
 @pytest.mark.parametrize("phase", ["Deploying", "Degraded", "Failed"])
-def test_the_pod_that_does_not_start_is_the_root(phase: str, status: Json, said: str, command: str) -> None:
+def test_the_pod_that_does_not_start_is_the_root(
+    phase: str, status: Json, said: str, commands: tuple[str, ...]
+) -> None:
     told = ask(endpoint(phase, degraded="" if phase == "Deploying" else "0 of 1 replicas are ready."), pod(status))
     assert root_codes(told) == {CauseCode.POD_NOT_READY}
     assert said in text_of(told)
-    assert [each.command for each in remedies_of(told)] == [command]
+    assert tuple(each.command for each in remedies_of(told)) == commands
     assert (told.headline, exit_code(told)) == ("is not being deleted, and is not ready", 1)
 
 
@@ -109,6 +115,94 @@ def test_an_endpoint_that_fails_holds_up_no_namespace() -> None:
     """It is said about an endpoint that is asked about, and not where it is on the way to something else."""
     namespace = item(kinds.NAMESPACES, "shop", metadata=going(10), spec={"finalizers": ["kubernetes"]})
     assert CauseCode.ENDPOINT_NOT_READY not in root_codes(ask(namespace, endpoint("Failed", degraded="wrong")))
+
+
+@pytest.mark.parametrize(
+    ("more", "commands"),
+    [
+        ({"logFile": "/logs/chat"}, ["pilotage logs chat -n shop --tail 50", f"{REDEPLOY} --arg ARG"]),
+        ({}, [f"{REDEPLOY} --model OTHER"]),
+        (
+            {"conditions": [{"type": "Ready", "status": "False", "reason": "NotAllowed"}]},
+            ["kubectl describe hostprocesses.pilotage.dev/chat-1-0 -n shop"],
+        ),
+    ],
+    ids=["it ran", "its weights", "its machine"],
+)
+def test_a_sentence_of_a_part_is_said_once_and_its_log_or_another_revision_is_offered(
+    more: Json, commands: list[str]
+) -> None:
+    said = "The server has exited 5 times, last with code 1: error: unknown model architecture"
+    message = f"{said} (hostprocess/chat-1-0 on host/gpu-1: Failed; 0 of 1 processes are ready)."
+    server = item(
+        PROCESSES,
+        "chat-1-0",
+        metadata={"labels": {LABEL_HOST: "gpu-1", LABEL_ENDPOINT_UID: "u-chat"}},
+        spec={"endpoint": "chat"},
+        status={"phase": "Failed", "message": f"{said}.", **more},
+    )
+    told = ask(endpoint("Failed", degraded=message), server)
+    text = text_of(told)
+    assert text.count("unknown model architecture") == 1, text
+    assert "is Failed: 0 of 1 processes are ready." in text
+    assert [each.command for each in remedies_of(told)] == commands
+
+
+# The operator
+
+
+def operator_of(replicas: int) -> Item:
+    labels = {"app.kubernetes.io/name": "pilotage"}
+    return item(
+        kinds.DEPLOYMENTS,
+        OPERATOR,
+        "pilotage-system",
+        metadata={"labels": labels},
+        spec={"replicas": replicas},
+        status={"replicas": replicas},
+    )
+
+
+def crashing(of: Item) -> Item:
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": OPERATOR, "uid": of.uid}
+    waiting = {"containerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}
+    return item(PODS, "p-1", "pilotage-system", metadata={"ownerReferences": [owner]}, status=waiting)
+
+
+SCALED_DOWN, FAILING = operator_of(0), operator_of(2)
+INSTALL = "pilotage install --print | kubectl apply --server-side -f -"
+ONE_MACHINE = item(kinds.CONFIG_MAPS, "pilotage-up", "pilotage-system")
+HOME = "deployment/pilotage-operator -n pilotage-system"
+
+
+@pytest.mark.parametrize(
+    ("others", "commands"),
+    [
+        ((SCALED_DOWN,), [f"kubectl scale {HOME} --replicas=1"]),
+        ((FAILING,), [f"kubectl describe {HOME}"]),
+        ((FAILING, crashing(FAILING)), [f"kubectl logs {HOME} --tail=100 --previous", f"kubectl describe {HOME}"]),
+        ((), [INSTALL]),
+        ((ONE_MACHINE,), ["pilotage up"]),
+    ],
+    ids=["scaled to 0", "without pods", "crashes", "not installed", "one machine"],
+)
+@pytest.mark.parametrize("phase", ["Pending", "Deploying"])
+def test_an_operator_that_does_not_run_is_brought_back_where_it_ran(
+    phase: str, others: tuple[Item, ...], commands: list[str]
+) -> None:
+    """Its last status does not go on, also where it has seen the present spec."""
+    told = ask(endpoint(phase), *others, operator_seconds_ago=900)
+    assert root_codes(told) == {CauseCode.OPERATOR_NOT_RUNNING}, text_of(told)
+    assert [each.command for each in remedies_of(told)] == commands
+    assert exit_code(told) == 1
+
+
+def test_an_operator_that_may_run_where_nobody_could_look_is_looked_for_in_the_cluster() -> None:
+    subject = item(ENDPOINTS, "chat", metadata={"generation": 1, "creationTimestamp": ago(900)})
+    seen = world(subject, namespaces=("shop",))
+    told = explain(seen, relate(seen), subject)
+    commands = {each.command for each in remedies_of(told)}
+    assert commands == {"kubectl get deployments,pods,leases -n pilotage-system"}, text_of(told)
 
 
 # Deletions

@@ -71,8 +71,8 @@ def test_the_example_of_the_documentation() -> None:
         "",
         "Still serving: deployment/assistant-predictor, service/assistant-predictor, ingress/assistant, 2 pods",
         (
-            "Confidence: high. deployment/kserve-controller-manager -n kserve: 0 of 1 replicas available, image cannot "
-            "be pulled (since 2h). lease/kserve-controller-manager-leader-lock -n kserve expired 2h ago; kserve-1-a_x "
+            "Confidence: high. Deployment/kserve-controller-manager -n kserve: 0 of 1 replicas available, image cannot "
+            "be pulled (since 2h). Lease/kserve-controller-manager-leader-lock -n kserve expired 2h ago; kserve-1-a_x "
             'held it. The finalizer was last written by "manager" 3d ago.'
         ),
         "",
@@ -160,3 +160,20 @@ def test_the_exit_code_follows_from_the_verdict(verdict: StuckVerdict, code: int
 def test_notes_get_no_mark_of_a_root_cause() -> None:
     lines = render(explanation(cause(CauseCode.RECREATED, "another one"), verdict=StuckVerdict.NOT_STUCK))
     assert lines[1] == "└─ another one"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "shown"),
+    [
+        ("no pod matches its selector", "No pod matches its selector."),
+        ("it says: no", "It says: no."),
+        ("deployment/a -n shop is scaled to 0.", "Deployment/a -n shop is scaled to 0."),
+        ("custom.metrics.k8s.io/v1beta1: no answer", "custom.metrics.k8s.io/v1beta1: no answer."),
+        ("acme-manager wrote it", "acme-manager wrote it."),
+        ('Post "https://a": refused', 'Post "https://a": refused.'),
+    ],
+)
+def test_evidence_is_in_sentences_and_names_keep_their_case(evidence: str, shown: str):
+    cause = StuckCause(CauseCode.WEBHOOK_ERRS, Name("", "Secret", "shop", "a"), "fails", (evidence,))
+    told = replace(the_dead_manager(), causes=(cause,))
+    assert f"Confidence: high. {shown}" in render(told)

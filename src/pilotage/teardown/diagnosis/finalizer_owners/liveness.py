@@ -18,11 +18,13 @@ SLACK_SECONDS = 10
 LEASE_SECONDS_DEFAULT = 15
 PODS_ASKED_MAX = 3
 
+CRASHES = "keeps crashing"
+"""Part of `Judgement.trouble` where containers exit again and again."""
 _WAITING = {
     "ErrImagePull": "image cannot be pulled",
     "ImagePullBackOff": "image cannot be pulled",
     "InvalidImageName": "image cannot be pulled",
-    "CrashLoopBackOff": "keeps crashing",
+    "CrashLoopBackOff": CRASHES,
     "CreateContainerConfigError": "its configuration cannot be read",
     "CreateContainerError": "its container cannot be made",
     "RunContainerError": "its container cannot be started",

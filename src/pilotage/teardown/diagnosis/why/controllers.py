@@ -7,8 +7,9 @@ from shlex import quote
 from typing import NamedTuple
 
 from pilotage.api.names import GROUP, PROCESS_FINALIZER, TEARDOWN_FINALIZER, UP_MARKER
-from pilotage.kube import Json
+from pilotage.kube import GroupKind, Json
 from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner, Liveness
+from pilotage.teardown.diagnosis.finalizer_owners.liveness import CRASHES
 from pilotage.teardown.diagnosis.remedies import DELETE, LOOK, REPAIR, Remedy, place, strip_finalizer
 from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.planning.closure import gather_members
@@ -161,6 +162,8 @@ def bring_back(context: WhyContext, keeper: FinalizerOwner) -> Iterator[Remedy]:
     elif workload is not None:
         describe = f"kubectl describe {place(workload)}"
         yield Remedy("Find out why the controller does not run, and mend that", describe, effect, REPAIR, workload)
+        if CRASHES in keeper.trouble:
+            yield read_log(workload, previous=True)
     elif keeper.finalizer == PROCESS_FINALIZER and lease is not None:
         yield from start_agent(lease.meta.name, lease)
     elif is_ours(keeper.finalizer):
@@ -177,10 +180,28 @@ def is_ours(finalizer: str) -> bool:
 
 
 def start_operator(world: World, effect: str) -> Remedy:
-    """Start the operator where no workload of the cluster runs it."""
-    one_machine = world.find("", "ConfigMap", UP_MARKER.namespace, UP_MARKER.name) is not None
-    command = "pilotage up" if one_machine else "pilotage operator"
-    return Remedy("Start Pilotage again" if one_machine else "Start the operator again", command, effect, REPAIR)
+    """Start the operator where no workload is seen that runs it: on one machine, or in a cluster that has none."""
+    if _is_one_machine(world):
+        return Remedy("Start Pilotage again", "pilotage up", effect, REPAIR)
+    if _is_unread(world):
+        return Remedy("Look for the Deployment of the operator, and bring it back", _OPERATOR, effect, REPAIR)
+    title = "Install the operator again (or start `pilotage operator`, if it runs outside of the cluster)"
+    return Remedy(title, "pilotage install --print | kubectl apply --server-side -f -", effect, REPAIR)
+
+
+_OPERATOR = f"kubectl get deployments,pods,leases -n {UP_MARKER.namespace}"
+
+
+def _is_one_machine(world: World) -> bool:
+    """Whether this is the API server of `pilotage up`."""
+    return world.find("", "ConfigMap", UP_MARKER.namespace, UP_MARKER.name) is not None
+
+
+def _is_unread(world: World) -> bool:
+    """Whether a Deployment of the operator may exist that was not read."""
+    elsewhere = bool(world.namespaces) and UP_MARKER.namespace not in world.namespaces
+    everywhere = GroupKind("apps", "Deployment") in world.everywhere
+    return (elsewhere and not everywhere) or bool(world.problem("apps", "Deployment", UP_MARKER.namespace))
 
 
 def start_agent(host: str, subject: Item) -> Iterator[Remedy]:
@@ -201,11 +222,10 @@ def start_agent(host: str, subject: Item) -> Iterator[Remedy]:
     )
 
 
-def read_log(workload: Item) -> Remedy:
-    """Let a person read what it says."""
-    return Remedy(
-        "Read the controller's log", f"kubectl logs {place(workload)} --tail=100", "Nothing changes.", LOOK, workload
-    )
+def read_log(workload: Item, *, previous: bool = False) -> Remedy:
+    """Let a person read what it says; of a container that crashed, what it said last."""
+    command = f"kubectl logs {place(workload)} --tail=100{' --previous' * previous}"
+    return Remedy("Read the controller's log", command, "Nothing changes.", LOOK, workload)
 
 
 def restart(workload: Item) -> Remedy:
@@ -219,16 +239,19 @@ def restart(workload: Item) -> Remedy:
     )
 
 
-def find_log(keeper: FinalizerOwner) -> Remedy:
-    """Let a person read the log of a controller, or find out where that is."""
+def find_log(world: World, keeper: FinalizerOwner) -> Remedy:
+    """Let a person read the log of a program of ours, or find out where that is."""
     if keeper.workload is not None:
         return read_log(keeper.workload)
     if keeper.lease is not None:
         holder = f"kubectl get {place(keeper.lease)} -o jsonpath='{{.spec.holderIdentity}}'"
         title = f"See which process is {keeper.who}, and read its log there"
         return Remedy(title, holder, "Nothing changes.", LOOK, keeper.lease)
+    if not _is_one_machine(world) and _is_unread(world):
+        return Remedy(f"See whether {keeper.who} runs, and read its log", _OPERATOR, "Nothing changes.", LOOK)
+    program = "pilotage up" if _is_one_machine(world) else "pilotage operator"
     title = f"Find the process of {keeper.who} on the machine where it was started, and read its log"
-    return Remedy(title, "pgrep -af 'pilotage operator'", "Nothing changes.", LOOK)
+    return Remedy(title, f"pgrep -af '{program}'", "Nothing changes.", LOOK)
 
 
 def last_resort(item: Item, keeper: FinalizerOwner, *, missing: bool = False) -> Iterator[Remedy]:

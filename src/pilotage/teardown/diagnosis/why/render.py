@@ -4,6 +4,7 @@ A line of the tree is the cause's text. Where it is about another object than th
 object's name goes before it.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ WIDTH_MAX = 100
 EXIT_CODES = {StuckVerdict.NOT_STUCK: 0, StuckVerdict.STUCK: 1, StuckVerdict.UNKNOWN: 3}
 EVIDENCE_MAX = 8
 SERVING_NAMED_MAX = 12
+_WORD = re.compile(r"^[a-z]+(?=[/:,;]|\s|$)")
 _SURENESS = (Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH)
 
 
@@ -186,7 +188,11 @@ def _short(item: Item, namespace: str) -> str:
 
 
 def _sentence(line: str) -> str:
-    line = line.strip()
+    """A line as a sentence. Its first word gets a capital letter, unless it is a name that would be another one then.
+
+    The kind of an object is a word: kubectl takes ``Deployment/a`` as well.
+    """
+    line = _WORD.sub(lambda found: found[0].capitalize(), line.strip(), count=1)
     return line if line.endswith((".", "!", "?", "…")) else f"{line}."
 
 

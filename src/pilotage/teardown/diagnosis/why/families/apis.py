@@ -16,6 +16,7 @@ from pilotage.teardown.snapshot.world import Item, Name
 API_SERVICE = ("apiregistration.k8s.io", "APIService")
 CRD = ("apiextensions.k8s.io", "CustomResourceDefinition")
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+_ANSWERS_AGAIN = "The API answers again, and namespace deletions continue by themselves. Nothing leaks."
 
 
 def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
@@ -118,11 +119,7 @@ def api_services(context: WhyContext, item: Item) -> Iterator[StuckCause]:
         (f"Available is False{since(context.world, text(available, 'lastTransitionTime'))} ({words})",),
         because=(root,) if root else (),
         remedies=(
-            look_at(
-                item,
-                f"Bring {name} back",
-                "The API answers again, and namespace deletions continue by themselves. Nothing leaks.",
-            ),
+            *(() if root else (look_at(item, f"Bring {name} back", _ANSWERS_AGAIN),)),
             Remedy(
                 "Delete the APIService, if its API is no longer needed",
                 f"kubectl delete apiservice {quote(item.meta.name)}",

@@ -71,11 +71,15 @@ def _root(context: WhyContext, item: Item, keeper: FinalizerOwner) -> StuckCause
         return _erroring(item, keeper, said)
     age = context.deleted_seconds_ago(item)
     if keeper.alive is Liveness.ALIVE:
-        return _working(item, keeper, age) if age < PATIENCE_SECONDS else _silent(item, keeper, age)
+        return _working(item, keeper, age) if age < PATIENCE_SECONDS else _silent(context, item, keeper, age)
     if keeper.builtin or keeper.workload or keeper.lease:
-        return _working(item, keeper, age) if age < PATIENCE_SECONDS and keeper.builtin else _unclear(item, keeper)
+        return (
+            _working(item, keeper, age)
+            if age < PATIENCE_SECONDS and keeper.builtin
+            else _unclear(context, item, keeper)
+        )
     if context.world.namespaces or context.world.problem("apps", "Deployment"):
-        return _unclear(item, keeper)  # not found where nobody looked
+        return _unclear(context, item, keeper)  # not found where nobody looked
     return _missing(context, item, keeper) if keeper.who else _unclaimed(item, keeper)
 
 
@@ -189,12 +193,12 @@ def _working(item: Item, keeper: FinalizerOwner, age: float) -> StuckCause:
     )
 
 
-def _silent(item: Item, keeper: FinalizerOwner, age: float) -> StuckCause:
+def _silent(context: WhyContext, item: Item, keeper: FinalizerOwner, age: float) -> StuckCause:
     remedies = [look_at(item, "Look at what it waits for", "Nothing changes.")]
     if keeper.workload:
         remedies = [read_log(keeper.workload), restart(keeper.workload)]
     elif is_ours(keeper.finalizer):
-        remedies = [find_log(keeper)]
+        remedies = [find_log(context.world, keeper)]
     return StuckCause(
         CauseCode.FINALIZER_CONTROLLER_SILENT,
         keeper.workload or item,
@@ -205,12 +209,12 @@ def _silent(item: Item, keeper: FinalizerOwner, age: float) -> StuckCause:
     )
 
 
-def _unclear(item: Item, keeper: FinalizerOwner) -> StuckCause:
+def _unclear(context: WhyContext, item: Item, keeper: FinalizerOwner) -> StuckCause:
     title = f"Check whether {keeper.who or keeper.workload or f'the controller of {keeper.finalizer}'} runs"
     found = look_at(keeper.workload, title, "Nothing changes.") if keeper.workload else None
     check = found or Remedy(title, "kubectl get deployments,statefulsets,leases -A", "Nothing changes.", LOOK)
     if is_ours(keeper.finalizer) and keeper.workload is None:
-        check = find_log(keeper)
+        check = find_log(context.world, keeper)
     return StuckCause(
         CauseCode.FINALIZER_CONTROLLER_UNCLEAR,
         keeper.workload or item,

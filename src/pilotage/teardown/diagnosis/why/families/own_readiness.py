@@ -3,6 +3,7 @@
 Only the object that was asked about: an endpoint that does not serve is no reason why anything else is not deleted.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from shlex import quote
 
@@ -17,7 +18,7 @@ from pilotage.api.names import (
     PROCESSES,
 )
 from pilotage.kube import Json
-from pilotage.teardown.diagnosis.finalizer_owners import Liveness
+from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner, Liveness
 from pilotage.teardown.diagnosis.remedies import EDIT, LOOK, REPAIR, Remedy, look_at, place
 from pilotage.teardown.diagnosis.why.codes import NOTES, CauseCode
 from pilotage.teardown.diagnosis.why.context import WhyContext
@@ -26,14 +27,20 @@ from pilotage.teardown.diagnosis.why.families.finalizers import forbidden
 from pilotage.teardown.diagnosis.why.families.own_deletion import progress, unfinished
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause, roots_of
 from pilotage.teardown.snapshot.fields import condition, entries, mapping, number, seconds_since, text
-from pilotage.teardown.snapshot.world import Item
+from pilotage.teardown.snapshot.world import Item, Name
 
 FINE = frozenset({"Serving", "ScaledToZero"})
 ASKED_MAX = 5
 """Pods and processes whose status is read: those of one endpoint fail alike."""
 UNSEEN_SECONDS = 30
 """Time after which an operator that runs has written something about a new object, or a new spec."""
+_OF_MACHINE = frozenset(
+    {"NotAllowed", "NoProgram", "NotReadable", "NameTaken", "JournalNotWritten", "PortTaken", "InvalidSpec"}
+)
+"""Reasons of an agent why it starts no server, other than those of weights."""
 _ON_WAY = frozenset({"Fetching", "Starting", "Stopping", "Running", ""})
+_PART_SAYS = re.compile(r".* \((?P<part>[a-z]+/[a-z0-9.-]+)[^;()]*; (?P<count>[^;()]+)\)\.", re.DOTALL)
+"""Message of an endpoint that repeats that of a pod or a process, names it, and counts those that are ready."""
 _BAD_IMAGE = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 
 
@@ -61,14 +68,26 @@ def _endpoint(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     message = _message(body, "Degraded" if degraded else "Progressing") or _message(body, "Available")
     further = tuple(_further(context, item, body, message))
     wrong = degraded or phase in ("Degraded", "Failed", "Unknown") or bool(further)
+    if not wrong and (stopped := _stopped(context, item, context.finalizer_owner(item, ENDPOINT_FINALIZER))):
+        yield stopped
+        return
+    said = _unrepeated(message, further)
     yield StuckCause(
         CauseCode.ENDPOINT_NOT_READY if wrong else CauseCode.ENDPOINT_STARTING,
         item,
-        f"is {phase}: {short(message)}" if message else f"is {phase}",
+        f"is {phase}: {short(said)}" if said else f"is {phase}",
         (f"The status of {item} says so.",),
         because=further,
         remedies=() if further or not wrong else (_change(item),),
     )
+
+
+def _unrepeated(message: str, further: tuple[StuckCause, ...]) -> str:
+    """The message of an endpoint; only its count, where it ends in the name of a part that says the rest below it."""
+    found = _PART_SAYS.fullmatch(message)
+    if found is None or not any(str(cause.subject).partition(" ")[0] == found["part"] for cause in further):
+        return message
+    return f"{found['count']}."
 
 
 def _message(body: Json, type_: str) -> str:
@@ -156,13 +175,13 @@ def _pods(context: WhyContext, endpoint: Item) -> Iterator[StuckCause]:
     said: set[str] = set()
     newest_first = sorted(mine, key=lambda each: each.meta.creation_timestamp, reverse=True)
     for pod in newest_first[:ASKED_MAX]:
-        problem = _pod_problem(pod, context.body(pod) or {})
+        problem = _pod_problem(endpoint, pod, context.body(pod) or {})
         if problem is not None and problem.text not in said:
             said.add(problem.text)
             yield problem
 
 
-def _pod_problem(pod: Item, body: Json) -> StuckCause | None:
+def _pod_problem(endpoint: Item, pod: Item, body: Json) -> StuckCause | None:
     scheduled = condition(body, "PodScheduled")
     if scheduled.get("status") == "False":
         advice = "Compare its requests and selectors with the nodes, and change one of them"
@@ -170,31 +189,46 @@ def _pod_problem(pod: Item, body: Json) -> StuckCause | None:
         return _not_ready(pod, f"UNSCHEDULABLE: {short(said)}", advice)
     containers = entries(body, "status", "initContainerStatuses") + entries(body, "status", "containerStatuses")
     for each in containers:
-        if found := _container_problem(pod, each):
+        if found := _container_problem(endpoint, pod, each):
             return found
     return None
 
 
-def _container_problem(pod: Item, status: Json) -> StuckCause | None:
+def _container_problem(endpoint: Item, pod: Item, status: Json) -> StuckCause | None:
     name, waiting = text(status, "name"), mapping(status, "state", "waiting")
     reason, message = text(waiting, "reason"), text(waiting, "message")
     ended = mapping(status, "lastState", "terminated") or mapping(status, "state", "terminated")
     if reason in _BAD_IMAGE:
         advice = "Check the image, its registry and the pull Secret"
-        return _not_ready(pod, f"NO IMAGE: container {name}: {short(message or reason)}", advice)
+        line = f"NO IMAGE: container {name}: {short(message or reason)}"
+        return _not_ready(pod, line, advice, redeploy=_redeploy(endpoint, "Name another image", "--image IMAGE"))
     if reason in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
         advice = "Fix what the kubelet reports"
         return _not_ready(pod, f"NOT STARTED: container {name}: {short(message or reason)}", advice)
     if ended and number(ended, "exitCode") and status.get("ready") is not True:
         last = short(text(ended, "message") or text(ended, "reason"))
         line = f"CRASHES: container {name} exited with code {number(ended, 'exitCode')}: {last}"
-        return _not_ready(pod, line, "Read its log", f"kubectl logs {place(pod)} -c {quote(name)} --previous --tail=50")
+        log = f"kubectl logs {place(pod)} -c {quote(name)} --previous --tail=50"
+        return _not_ready(pod, line, "Read its log", log, _redeploy(endpoint))
     return None
 
 
-def _not_ready(pod: Item, line: str, title: str, command: str = "") -> StuckCause:
-    remedy = Remedy(title, command or f"kubectl describe {place(pod)}", "Nothing changes by itself.", LOOK, pod)
-    return StuckCause(CauseCode.POD_NOT_READY, pod, line, (f"The status of {pod} says so.",), remedies=(remedy,))
+def _not_ready(pod: Item, line: str, title: str, command: str = "", redeploy: Remedy | None = None) -> StuckCause:
+    look = Remedy(title, command or f"kubectl describe {place(pod)}", "Nothing changes by itself.", LOOK, pod)
+    remedies = (look,) if redeploy is None else (look, redeploy)
+    return StuckCause(CauseCode.POD_NOT_READY, pod, line, (f"The status of {pod} says so.",), remedies=remedies)
+
+
+def _redeploy(
+    endpoint: Item | Name,
+    title: str = "Change its model, its arguments or its limits, by the flag of each",
+    flags: str = "--arg ARG",
+) -> Remedy:
+    """Start another revision that differs where this one fails."""
+    name = endpoint.name if isinstance(endpoint, Item) else endpoint
+    command = f"pilotage redeploy {quote(name.name)} -n {quote(name.namespace)} {flags}"
+    effect = "The revision that serves now, if there is one, serves on until the next one does."
+    return Remedy(title, command, effect, EDIT, endpoint)
 
 
 # Servers on Hosts
@@ -223,8 +257,21 @@ def _process(context: WhyContext, item: Item) -> Iterator[StuckCause]:
         f"is {phase}: {short(message)}" if message else f"is {phase}",
         (f"The status of {item} says so.",),
         because=lost,
-        remedies=() if lost else (look_at(item, "Fix what it reports", "It is tried again by itself."),),
+        remedies=() if lost else tuple(_mend_server(item, body, phase)),
     )
+
+
+def _mend_server(item: Item, body: Json | None, phase: str) -> Iterator[Remedy]:
+    """Remedies for a server that does not run. It has a log if it ever ran; else its weights are the usual reason."""
+    endpoint = Name(*ENDPOINTS.group_kind, item.meta.namespace, text(body, "spec", "endpoint"))
+    if text(body, "status", "logFile") and endpoint.name:
+        log = f"pilotage logs {quote(endpoint.name)} -n {quote(endpoint.namespace)} --tail 50"
+        yield Remedy("Read its log, and mend what it names", log, "It is tried again by itself.", LOOK, item)
+        yield _redeploy(endpoint)
+    elif phase == "Failed" and endpoint.name and text(condition(body, "Ready"), "reason") not in _OF_MACHINE:
+        yield _redeploy(endpoint, "Replace its weights (it is tried again by itself), or name others", "--model OTHER")
+    else:
+        yield look_at(item, "Fix what it reports", "It is tried again by itself.")
 
 
 def _host(context: WhyContext, item: Item) -> Iterator[StuckCause]:
@@ -272,7 +319,10 @@ def _model(context: WhyContext, item: Item) -> Iterator[StuckCause]:
             ),
         )
     elif phase in ("Pending", "Fetching"):
-        yield StuckCause(CauseCode.ENDPOINT_STARTING, item, f"is {phase}: {short(_message(body, 'Available'))}")
+        stopped = _stopped(context, item, context.finalizer_owner(item, MODEL_FINALIZER))
+        yield stopped or StuckCause(
+            CauseCode.ENDPOINT_STARTING, item, f"is {phase}: {short(_message(body, 'Available'))}"
+        )
 
 
 # The operator
@@ -285,15 +335,22 @@ def _unseen(context: WhyContext, item: Item, body: Json, finalizer: str) -> Stuc
         return None
     keeper = context.finalizer_owner(item, finalizer)
     age = seconds_since(context.now, item.meta.creation_timestamp) or 0.0
-    if keeper.alive is Liveness.DEAD:
-        text_ = f"NOT ACTED ON: {keeper.who} does not run ({keeper.trouble})"
-        remedies = tuple(bring_back(context, keeper))
-        return StuckCause(CauseCode.OPERATOR_NOT_RUNNING, item, text_, keeper.evidence, remedies=remedies)
+    if stopped := _stopped(context, item, keeper):
+        return stopped
     if keeper.alive is Liveness.ALIVE or age < UNSEEN_SECONDS:
         return None
     text_ = f"NOT ACTED ON: {keeper.who} has written nothing about it, and whether it runs could not be determined"
-    check = (find_log(keeper), *bring_back(context, keeper))
+    check = (find_log(context.world, keeper), *bring_back(context, keeper))
     return StuckCause(CauseCode.OPERATOR_NOT_RUNNING, item, text_, keeper.evidence, Confidence.MEDIUM, remedies=check)
+
+
+def _stopped(context: WhyContext, item: Item, keeper: FinalizerOwner) -> StuckCause | None:
+    """The cause where the operator is known not to run: what it wrote last does not go on."""
+    if keeper.alive is not Liveness.DEAD:
+        return None
+    text_ = f"NOT ACTED ON: {keeper.who} does not run ({keeper.trouble})"
+    remedies = tuple(bring_back(context, keeper))
+    return StuckCause(CauseCode.OPERATOR_NOT_RUNNING, item, text_, keeper.evidence, remedies=remedies)
 
 
 _KINDS: Mapping[tuple[str, str], Callable[[WhyContext, Item], Iterator[StuckCause]]] = {

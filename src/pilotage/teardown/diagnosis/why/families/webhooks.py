@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from shlex import quote
 
 from pilotage.catalogue.names import FOREGROUND, ORPHAN
+from pilotage.kube import OwnerReference
 from pilotage.kube.errors import ErrorClass
 from pilotage.teardown.diagnosis.remedies import EDIT, LOOK, REPAIR, UNGUARD, Remedy, look_at, place, replay_delete
 from pilotage.teardown.diagnosis.why import admission
@@ -124,7 +125,7 @@ def _fails(world: World, item: Item, verb: str, hook: Hook | None, name: str, pr
         f"{_effect(verb)}: its webhook {name} is asked about every {verb}, and fails",
         (f"the API server says: {problem}",),
         because=(root,),
-        remedies=(*_again(item, verb), *_switch_off(hook)),
+        remedies=(*_again(world, item, verb), *_switch_off(hook)),
     )
 
 
@@ -136,7 +137,7 @@ def _denies(world: World, item: Item, verb: str, name: str, message: str) -> Stu
         subject,
         f"{_effect(verb)}: its webhook {name} denies it",
         (f"it says: {message}",),
-        remedies=(_comply(item, verb, message), *_again(item, verb), *_remove(hook)),
+        remedies=(_comply(item, verb, message), *_again(world, item, verb), *_remove(hook)),
     )
 
 
@@ -149,7 +150,7 @@ def _policy_denies(world: World, item: Item, verb: str, policy: str, binding: st
         (f"it says: {message}", f"it is bound by validatingadmissionpolicybinding/{binding}"),
         remedies=(
             _comply(item, verb, message),
-            *_again(item, verb),
+            *_again(world, item, verb),
             Remedy(
                 "Take its binding away",
                 f"kubectl delete validatingadmissionpolicybinding {quote(binding)}",
@@ -207,7 +208,7 @@ def _seen_dead(world: World, item: Item, verb: str, hooks: list[Hook]) -> Iterat
                 ("its rules match; no dry run could prove it",),
                 Confidence.MEDIUM if hook.certain else Confidence.LOW,
                 because=(root,),
-                remedies=(*_again(item, verb), *_switch_off(hook)),
+                remedies=(*_again(world, item, verb), *_switch_off(hook)),
             )
 
 
@@ -241,9 +242,23 @@ def _comply(item: Item, verb: str, message: str) -> Remedy:
     return look_at(item, f"Change what it objects to ({message[:120]})", f"The {verb} passes then. Nothing leaks.")
 
 
-def _again(item: Item, verb: str) -> tuple[Remedy, ...]:
-    """A delete that was refused is not repeated soon by whoever sent it."""
-    return (replay_delete(item),) if verb == "delete" else ()
+def _again(world: World, item: Item, verb: str) -> tuple[Remedy, ...]:
+    """The delete once more, where whoever sent it does not repeat it soon.
+
+    The namespace controller and the operator do; the garbage collector, only after a long while; a person, never.
+    """
+    if verb == "delete" and any(_lets_collect(world, item, owner) for owner in item.meta.owner_references):
+        return (replay_delete(item),)
+    return ()
+
+
+def _lets_collect(world: World, item: Item, owner: OwnerReference) -> bool:
+    """Whether the garbage collector deletes an object for this owner: it is gone, or waits in the foreground."""
+    there = world.get(owner.uid)
+    if there is not None:
+        return there.terminating and FOREGROUND in there.meta.finalizers
+    group = owner.api_version.rpartition("/")[0]
+    return not world.problem(group, owner.kind, item.meta.namespace)
 
 
 def _switch_off(hook: Hook | None) -> tuple[Remedy, ...]:
