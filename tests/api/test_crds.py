@@ -3,7 +3,7 @@
 import copy
 import secrets
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 import yaml
@@ -21,6 +21,11 @@ from tests.support.kinds import CRDS, NAMESPACES, delete, existing
 from tests.support.waiting import eventually
 
 HOST = {"kind": "Host", "host": "gpu-3"}
+
+
+def canary(*steps: Json, **more: Any) -> Json:
+    return endpoint("b", {"strategy": {"type": "Canary", "canary": {"steps": list(steps), **more}}})
+
 
 REFUSED = [
     (ENDPOINTS, endpoint("a" * 53), "at most 52 characters"),
@@ -68,6 +73,17 @@ REFUSED = [
         "spec.route.gateway.namespace",
     ),
     (ENDPOINTS, endpoint("b", {"resources": {"limits": {"cpu": "many"}}}), "spec.resources.limits.cpu"),
+    (ENDPOINTS, canary({"setWeight": 101}), "spec.strategy.canary.steps[0].setWeight"),
+    (ENDPOINTS, canary({"setWeight": -1}), "spec.strategy.canary.steps[0].setWeight"),
+    (ENDPOINTS, canary({}), "give exactly one of setWeight, setScale, pause, analysis"),
+    (ENDPOINTS, canary({"setWeight": 5, "pause": {}}), "give exactly one of setWeight, setScale, pause, analysis"),
+    (ENDPOINTS, canary({"setScale": {}}), "give exactly one of replicas, percent and follow"),
+    (ENDPOINTS, canary({"pause": {"duration": "soon"}}), "spec.strategy.canary.steps[0].pause.duration"),
+    (ENDPOINTS, canary(*[{"pause": {}}] * 51), "spec.strategy.canary.steps"),
+    (ENDPOINTS, canary(surge="some"), "spec.strategy.canary.surge"),
+    (ENDPOINTS, canary(maxUnavailable=0), "spec.strategy.canary.maxUnavailable"),
+    (ENDPOINTS, endpoint("b", {"strategy": {"type": "Canary"}}), "strategy.type Canary needs canary with steps"),
+    (ENDPOINTS, endpoint("b", {"strategy": {"canary": {}}}), "canary is for strategy.type Canary"),
     (ENDPOINTS, endpoint("b", {"route": {"kind": "HTTPRoute"}}), "route.kind HTTPRoute needs route.gateway"),
     (ENDPOINTS, endpoint("b", {"route": {"gateway": {"name": "g"}}}), "gateway is for route.kind HTTPRoute"),
     (ENDPOINTS, endpoint("b", {"route": {"kind": "HTTPProxy"}}), "route.kind HTTPProxy needs route.host"),

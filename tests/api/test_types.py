@@ -92,7 +92,7 @@ def test_a_default_is_nobodys_to_change():
 
 
 def test_a_client_reads_what_a_newer_operator_or_an_older_schema_allowed():
-    body = endpoint("a", {"runtime": {"name": "ollama"}, "strategy": {"type": "Canary"}})
+    body = endpoint("a", {"runtime": {"name": "ollama"}, "strategy": {"type": "Waves"}})
     body |= {"status": {"phase": "Migrating"}}
     seen = Object.from_dict(body).decode_as(StoredEndpoint)
     assert (seen.metadata.name, seen.spec["runtime"]["name"], seen.status.phase) == ("a", "ollama", "Migrating")

@@ -5,8 +5,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from pilotage.api.base import InvalidField, Schema, Timestamp, map_list, matches, one_of
-from pilotage.api.endpoint import Seconds
+from pilotage.api.base import InvalidField, Schema, Seconds, Timestamp, map_list, matches, one_of
 
 RATES = ("errors", "gaveUp", "slow")
 """Metrics of the gateway that are shares of requests."""

@@ -134,6 +134,11 @@ def map_list(*keys: str) -> dict[str, Any]:
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
 
 
+def seconds_of(duration: str) -> int:
+    """The seconds of a Duration."""
+    return sum(int(number) * _UNITS[unit] for number, unit in re.findall("([0-9]+)([hms])", duration))
+
+
 SET: dict[str, Any] = {"x-kubernetes-list-type": "set"}
 """Keywords for a list without duplicates."""
 
@@ -142,6 +147,12 @@ ObjectName = Annotated[str, matches(rf"^{_LABEL}(\.{_LABEL})*$", min_length=1, m
 """The name of an object; nothing in it leads into another namespace."""
 ShortName = Annotated[str, matches(rf"^{_LABEL}(\.{_LABEL})*$", min_length=1, max_length=63)]
 """The name of an object that has to fit into a label."""
+Duration = Annotated[str, matches("^([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,6}s)?$", min_length=2, max_length=16)]
+"""A duration such as 90s, 10m or 1h30m."""
+_UNITS = {"h": 3600, "m": 60, "s": 1}
+Seconds = Annotated[int, Meta(ge=0, le=86400)]
+Argument = Annotated[str, Meta(max_length=16384)]
+"""One argument of a command line: a chat template or a JSON schema may be one."""
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 
 
@@ -172,6 +183,15 @@ class SecretRef(Schema, frozen=True):
 
     name: ObjectName
     """Name of the Secret."""
+
+
+class EnvVar(Schema, frozen=True):
+    """Environment variable of the server."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=256)]
+    """Name of the variable."""
+    value: Annotated[str, Meta(max_length=32768)] = ""
+    """Value of the variable."""
 
 
 class Stored(msgspec.Struct, frozen=True):

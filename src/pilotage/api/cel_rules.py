@@ -12,6 +12,7 @@ from pilotage.api.endpoint import Autoscaling, Endpoint, ModelChoice, Placement
 from pilotage.api.experiment import ExperimentSpec, VariantSpec
 from pilotage.api.gateway_route import GatewayRouteSpec
 from pilotage.api.host import ProcessSpec
+from pilotage.api.strategy import CanaryScale, CanaryStep, Strategy
 from pilotage.api.teardown import TeardownSpec
 from pilotage.kube import Json
 
@@ -38,6 +39,11 @@ class CelRule(NamedTuple):
         if self.on_create:
             return {"rule": f"oldSelf.hasValue() || ({self.rule})", "message": self.message, "optionalOldSelf": True}
         return {"rule": self.rule, "message": self.message}
+
+
+def _exactly_one(kind: type[Schema]) -> str:
+    """An expression: exactly one field is set."""
+    return f"[{', '.join(f'has(self.{name})' for name in kind.__struct_encode_fields__)}].filter(set, set).size() == 1"
 
 
 def _unchanged_but(kind: type[Schema], name: str) -> str:
@@ -92,6 +98,17 @@ RULES: dict[type[Schema], tuple[CelRule, ...]] = {
             "an Experiment stays on its endpoint: create another one",
         ),
     ),
+    Strategy: (
+        CelRule("self.type == 'Canary' || !has(self.canary)", "canary is for strategy.type Canary"),
+        CelRule(
+            "self.type != 'Canary' || has(self.canary)",
+            "strategy.type Canary needs canary with steps, such as canary: {steps: [{setWeight: 10}, {pause: {}}]}",
+        ),
+    ),
+    CanaryStep: (
+        CelRule(_exactly_one(CanaryStep), "give exactly one of setWeight, setScale, pause, analysis and job"),
+    ),
+    CanaryScale: (CelRule(_exactly_one(CanaryScale), "give exactly one of replicas, percent and follow"),),
     GatewayRouteSpec: (CelRule(f"!has(self.host) || {GATEWAY_HOST}", GATEWAY_HOST_MESSAGE),),
     ProcessSpec: (
         CelRule(

@@ -5,17 +5,26 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, field
 
-from pilotage.api.base import SET, ObjectName, Schema, SecretRef, ShortName, map_list, matches
+from pilotage.api.base import (
+    SET,
+    Argument,
+    EnvVar,
+    ObjectName,
+    Schema,
+    Seconds,
+    SecretRef,
+    ShortName,
+    map_list,
+    matches,
+)
 from pilotage.api.endpoint_status import EndpointStatus
 from pilotage.api.model import Sha256, Source
+from pilotage.api.strategy import REPLICAS_MAX, Strategy
 from pilotage.kube.wire import ObjectMeta
 
-REPLICAS_MAX = 1000
-"""Upper bound on replicas of a revision. Each costs memory and requests in the operator, on a Host also an object."""
 PRIORITY_MAX = 1_000_000_000
 """Highest priority that Kubernetes lets users give to pods."""
 Port = Annotated[int, Meta(ge=1, le=65535)]
-Seconds = Annotated[int, Meta(ge=0, le=86400)]
 Kept = Literal["Volumes", "ModelCache", "Secrets"]
 Priority = Annotated[int, Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX)]
 Labels = Annotated[dict[str, Annotated[str, Meta(max_length=63)]], Meta(max_length=64)]
@@ -23,8 +32,6 @@ _NUMBER = r"[0-9]+(\.[0-9]+)?"
 Size = Annotated[str, matches(f"^{_NUMBER}(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$", max_length=32)]
 Quantity = int | Annotated[str, matches(f"^{_NUMBER}(m|Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?$", max_length=32)]
 Quantities = Annotated[dict[str, Quantity], Meta(max_length=64)]
-Argument = Annotated[str, Meta(max_length=16384)]
-"""One argument of a command line: a chat template or a JSON schema may be one."""
 Path = Annotated[str, Meta(pattern="^/", max_length=1024)]
 HostName = Annotated[
     str,
@@ -44,15 +51,6 @@ class ModelChoice(Schema, frozen=True):
     sha256: Sha256 | None = None
     secret_ref: SecretRef | None = None
     """Secret in the same namespace with the credentials of the source."""
-
-
-class EnvVar(Schema, frozen=True):
-    """Environment variable of the server."""
-
-    name: Annotated[str, Meta(min_length=1, max_length=256)]
-    """Name of the variable."""
-    value: Annotated[str, Meta(max_length=32768)] = ""
-    """Value of the variable."""
 
 
 class Runtime(Schema, frozen=True):
@@ -159,13 +157,6 @@ class Route(Schema, frozen=True):
     """Gateway that the HTTPRoute attaches to. Required for kind HTTPRoute."""
     tls: SecretRef | None = None
     """Secret with the TLS certificate of the host. For kinds Ingress and HTTPProxy."""
-
-
-class Strategy(Schema, frozen=True):
-    """Strategy of replacing one revision by the next."""
-
-    type: Literal["BlueGreen", "Recreate"] = "BlueGreen"
-    """BlueGreen: the old revision is removed once the new one is ready. Recreate: the old revision is removed first."""
 
 
 class PhaseTimeouts(Schema, frozen=True):

@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from pilotage.api.base import Condition, Conditions, Schema, Stored, map_list, one_of
+from pilotage.api.analysis import Verdict
+from pilotage.api.base import Condition, Conditions, Schema, Stored, Timestamp, map_list, one_of
 
 PHASES = (
     "Pending",
@@ -17,6 +18,21 @@ PHASES = (
     "Failed",
     "Deleting",
 )
+ROLLOUT_PHASES = (
+    "Starting",
+    "Shifting",
+    "Pausing",
+    "Analysing",
+    "Experimenting",
+    "Judging",
+    "Promoting",
+    "Aborting",
+    "Held",
+    "Promoted",
+    "Aborted",
+)
+"""Phases of a rollout in steps. The last two are ends."""
+DECISIONS_MAX = 20
 
 
 class Replicas(Schema, frozen=True):
@@ -52,8 +68,10 @@ class PastRevision(Schema, frozen=True):
     """Number of the revision."""
     created: str
     """Time at which the revision was created."""
-    state: Literal["Current", "Previous", "Failed", "Starting", "Abandoned"]
-    """State of the revision. An abandoned one never served, because the spec asked for another one."""
+    state: Literal["Current", "Previous", "Failed", "Starting", "Abandoned", "Resting", "Aborted", "Variant"]
+    """State of the revision. An abandoned one never served, because the spec asked for another one. A resting one has
+    served, and is kept out of traffic. An aborted one is not tried again, unless it is asked for. A variant belongs to
+    an experiment."""
     message: str = ""
     """Reason for the state, for people."""
     fingerprint: str = ""
@@ -62,8 +80,89 @@ class PastRevision(Schema, frozen=True):
     """Spec of the endpoint at that revision."""
     model: dict[str, str] = {}
     """Model of the revision, as it was resolved then."""
+    until: Timestamp | None = None
+    """Time until which the parts of a resting or aborted revision are kept."""
+    experiment: str | None = None
+    """UID of the experiment that a variant belongs to."""
+    variant: str | None = None
+    """Name of the variant in its experiment."""
     names: list[str] = []
     """More names that its servers answer to: those of the endpoint, and of the model that it served before."""
+
+
+class VariantShare(Schema, frozen=True):
+    """Share of a revision, in percent of the requests that take part, or of the copies."""
+
+    wanted: Annotated[int, Meta(ge=0, le=100)] = 0
+    """Percentage that is asked for."""
+    programmed: Annotated[int, Meta(ge=0, le=100)] | None = None
+    """Percentage that every proxy has loaded; unset if that is not proven."""
+    effective: Annotated[float, Meta(ge=0, le=100)] | None = None
+    """Percentage that it really gets: shares of Services without a server go to the others. Unset if it is unknown."""
+
+
+class RolloutReplicas(Schema, frozen=True):
+    """Replicas of both sides, as ready ones of desired ones."""
+
+    serving: str = ""
+    """Replicas of the revision that serves, such as 3 of 3."""
+    candidate: str = ""
+    """Replicas of the candidate."""
+
+
+class RolloutSizes(Schema, frozen=True):
+    """Numbers of replicas that both sides are told to have. Written before the sides are changed."""
+
+    serving: int
+    """Number of replicas of the revision that serves."""
+    candidate: int
+    """Number of replicas of the candidate."""
+    total: int
+    """Number of replicas of the revision that served when the rollout began."""
+    surge: int
+    """Number of replicas beyond the total. Auto has become a number."""
+
+
+class RolloutDecision(Schema, frozen=True):
+    """Transition of a rollout, for people."""
+
+    what: Annotated[str, Meta(max_length=63)]
+    """Transition, in CamelCase."""
+    step: int
+    """Step in which it happened."""
+    at: Timestamp
+    """Time of the transition."""
+    text: Annotated[str, Meta(max_length=1024)] = ""
+    """Reason for the transition."""
+
+
+class RolloutState(Schema, frozen=True, kw_only=True):
+    """Rollout in steps that is under way, or the last one."""
+
+    revision: str
+    """Name of the candidate."""
+    phase: Annotated[str, one_of(*ROLLOUT_PHASES)]
+    """Phase of the rollout."""
+    step: int = 0
+    """Current step; the first one is 1, and 0 is before it."""
+    of: int = 0
+    """Number of steps."""
+    since: Timestamp
+    """Start of the phase."""
+    until: Timestamp | None = None
+    """End of the pause, or of the time for the analysis or the Job."""
+    passed: str = ""
+    """Digest of the steps before the current one, by which an edit of them is noticed."""
+    weight: VariantShare = VariantShare()
+    """Percentage of the requests that the candidate gets."""
+    replicas: RolloutReplicas = RolloutReplicas()
+    sizes: RolloutSizes | None = None
+    verdict: Verdict | None = None
+    """Last verdict of the analysis."""
+    message: Annotated[str, Meta(max_length=1024)] = ""
+    """Reason for the phase, for people."""
+    decisions: Annotated[list[RolloutDecision], Meta(max_length=DECISIONS_MAX)] = []
+    """Last transitions, oldest first."""
 
 
 class Waiting(Schema, frozen=True):
@@ -92,17 +191,6 @@ class TeardownState(Schema, frozen=True):
     """Number of objects that are left."""
     waits: list[Waiting] = []
     """Current waits of the Teardown."""
-
-
-class VariantShare(Schema, frozen=True):
-    """Share of a revision, in percent of the requests that take part, or of the copies."""
-
-    wanted: Annotated[int, Meta(ge=0, le=100)] = 0
-    """Percentage that is asked for."""
-    programmed: Annotated[int, Meta(ge=0, le=100)] | None = None
-    """Percentage that every proxy has loaded; unset if that is not proven."""
-    effective: Annotated[float, Meta(ge=0, le=100)] | None = None
-    """Percentage that it really gets: shares of Services without a server go to the others. Unset if it is unknown."""
 
 
 class ClaimedVariant(Schema, frozen=True, kw_only=True):
@@ -164,6 +252,7 @@ class EndpointStatus(Schema, frozen=True):
     """Revisions, oldest first."""
     experiments: Annotated[list[ClaimedExperiment], Meta(max_length=8, extra_json_schema=map_list("uid"))] = []
     """Experiments that have a claim on the endpoint, the oldest first."""
+    rollout: RolloutState | None = None
     teardown: TeardownState | None = None
     """Progress of the teardown while the endpoint is deleted."""
 

@@ -9,9 +9,20 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from pilotage.api.analysis import AnalysisSpec, Verdict
-from pilotage.api.base import Conditions, ObjectName, Schema, Stored, Timestamp, map_list, matches, one_of
-from pilotage.api.endpoint import REPLICAS_MAX, Seconds
+from pilotage.api.base import (
+    Conditions,
+    Duration,
+    ObjectName,
+    Schema,
+    Seconds,
+    Stored,
+    Timestamp,
+    map_list,
+    matches,
+    one_of,
+)
 from pilotage.api.endpoint_status import Replicas, VariantShare
+from pilotage.api.strategy import REPLICAS_MAX
 from pilotage.api.traffic import Assignment, MirrorRule, Percent, RequestMatch
 from pilotage.kube.wire import ObjectMeta
 
@@ -19,8 +30,6 @@ VARIANTS_MAX = 8
 EXPERIMENT_PHASES = ("Pending", "Starting", "Entering", "Running", "Leaving", "Stopping", "Ended")
 REASONS = ("Completed", "Terminated", "Worse", "NotStarted", "EndpointDeleted", "Deleted", "Refused", "Promoted")
 VariantName = Annotated[str, matches("^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
-Duration = Annotated[str, matches("^([0-9]+h)?([0-9]+m)?([0-9]+s)?$", min_length=2, max_length=16)]
-"""A duration such as 2h, 90m or 1h30m."""
 
 
 class ExperimentEndpoint(Schema, frozen=True):

@@ -10,8 +10,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from pilotage.api.base import SET, Conditions, ObjectName, Schema, ShortName, map_list, matches, one_of
-from pilotage.api.endpoint import HostSelector, Port, Priority, Runtime, Seconds
+from pilotage.api.base import SET, Conditions, ObjectName, Schema, Seconds, ShortName, map_list, matches, one_of
+from pilotage.api.endpoint import HostSelector, Port, Priority, Runtime
 from pilotage.api.model import Sha256
 from pilotage.kube.wire import ObjectMeta
 

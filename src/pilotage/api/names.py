@@ -33,6 +33,15 @@ LABEL_REVISION = "pilotage.dev/revision"
 ANNOTATION_SEAL = "pilotage.dev/seal"
 """Annotation of every part: the operator's proof that it made the part for the endpoint that the label names."""
 
+ANNOTATION_PROMOTE = "pilotage.dev/promote"
+"""Annotation of an endpoint: ends a step of a rollout, by revision and step (`assistant-8/3`), or all (`…/all`)."""
+ANNOTATION_ABORT = "pilotage.dev/abort"
+"""Annotation of an endpoint: aborts the rollout of this revision (`assistant-8`)."""
+ANNOTATION_HOLD = "pilotage.dev/hold"
+"""Annotation of an endpoint: holds the rollout of this revision where it is, for as long as it is there."""
+ANNOTATION_RETRY = "pilotage.dev/retry"
+"""Annotation of an endpoint: allows that the spec of this aborted revision is tried again."""
+
 LABEL_KEPT = "pilotage.dev/kept"
 """Label of objects that an endpoint left on purpose: the endpoint's name. A new one of that name adopts them."""
 
