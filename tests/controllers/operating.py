@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -59,11 +59,12 @@ def _is_established(cluster: Cluster, name: str) -> bool:
 
 
 class Operator:
-    """One process at a time. Its log is a file."""
+    """One process at a time, started by a program `before` it if need be. Its log is a file."""
 
-    def __init__(self, cluster: Cluster, folder: Path, *flags: str) -> None:
+    def __init__(self, cluster: Cluster, folder: Path, *flags: str, before: Sequence[str] = ()) -> None:
         self.log = folder / "operator.log"
         command = [
+            *before,
             sys.executable,
             "-m",
             "tests.controllers.operator_with_short_settling",
@@ -97,8 +98,8 @@ class Operator:
 
 
 @contextlib.contextmanager
-def operator(cluster: Cluster, folder: Path, *flags: str) -> Iterator[Operator]:
-    made = Operator(cluster, folder, *flags)
+def operator(cluster: Cluster, folder: Path, *flags: str, before: Sequence[str] = ()) -> Iterator[Operator]:
+    made = Operator(cluster, folder, *flags, before=before)
     made.start()
     try:
         yield made

@@ -101,7 +101,10 @@ class ModelCache:
 
     def _empty_trash(self) -> None:
         for folder in _folders(self.root, _TRASH):
-            shutil.rmtree(folder)
+            try:
+                shutil.rmtree(folder)
+            except OSError as error:  # it names a file below the folder, without the way to it
+                raise OSError(error.errno, error.strerror, str(folder)) from error
 
 
 class CacheEntry:

@@ -9,9 +9,9 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from controlplane import ApiError, Cluster
 from pilotage.api.names import HOST_LEASES
@@ -20,8 +20,10 @@ from pilotage.kube import Client, Discovery, Json, load_config
 from pilotage.kube.wire import format_micro_time
 from pilotage.operator.install import Values, manifests
 from pilotage.runtime.clock import utc_now
+from pilotage.teardown.diagnosis.remedies import STRIP_FINALIZER
 from pilotage.teardown.diagnosis.why.explain import explain
 from pilotage.teardown.diagnosis.why.model import Explanation
+from pilotage.teardown.diagnosis.why.render import ROOT_MARK, exit_code, remedies_of, render
 from pilotage.teardown.relations import full_kinds, relate
 from pilotage.teardown.snapshot.gather import gather
 from pilotage.teardown.snapshot.resolve import until_resolved
@@ -42,30 +44,43 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments"
 SHORT_SECONDS = 2
 """Duration of the Lease of an agent that never was."""
-WITHOUT_KILL = "import ctypes, os, sys; ctypes.CDLL(None).prctl(24, 5); os.execv(sys.executable, sys.argv[1:])"
-"""Program that takes CAP_KILL from what it becomes (PR_CAPBSET_DROP), also from root."""
-DENIED = {"ingresses": {"delete"}, "leases": {"create", "patch", "update"}}
-"""Requests that the operator needs and may not do here: it cannot even say that it runs."""
+_WITHOUT = "import ctypes, os, sys; ctypes.CDLL(None).prctl(24, {}); os.execv(sys.executable, sys.argv[1:])"
+"""Program that takes a capability from the one that it becomes (PR_CAPBSET_DROP), also from root."""
+WITHOUT_KILL = (sys.executable, "-c", _WITHOUT.format(5))
+WITHOUT_DAC_OVERRIDE = (sys.executable, "-c", _WITHOUT.format(1))
+"""Without it, the mode of a folder holds for root as for everybody."""
+RBAC = "rbac.authorization.k8s.io"
 
 
-def role() -> Json:
-    """The rules that are installed for the operator, but for some verbs."""
-    installed = (each for each in manifests(Values()) if each["metadata"]["name"].startswith("pilotage-operator"))
-    rules = []
-    for rule in (rule for each in installed if "rules" in each for rule in each["rules"]):
-        denied = set().union(*(DENIED.get(each, set()) for each in rule["resources"]))
-        rules.append(rule | {"verbs": [each for each in rule["verbs"] if each not in denied]})
-    meta = {"name": USER}
-    return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": meta, "rules": rules}
+class LimitedUser(NamedTuple):
+    """A user with the permissions that are installed for one of our programs, but for some."""
+
+    name: str
+    program: str
+    denied: Mapping[str, set[str]]
+    """The verbs that are missing, by resource."""
+
+    def permissions(self) -> list[Json]:
+        """A role with the rules, and its binding."""
+        installed = (each for each in manifests(Values()) if each["metadata"]["name"].startswith(self.program))
+        rules = []
+        for rule in (rule for each in installed if "rules" in each for rule in each["rules"]):
+            denied = set().union(*(self.denied.get(each, set()) for each in rule["resources"]))
+            rules.append(rule | {"verbs": [each for each in rule["verbs"] if each not in denied]})
+        shared = {"apiVersion": f"{RBAC}/v1", "metadata": {"name": self.name}}
+        ref = {"apiGroup": RBAC, "kind": "ClusterRole", "name": self.name}
+        subject = {"apiGroup": RBAC, "kind": "User", "name": self.name}
+        return [
+            {**shared, "kind": "ClusterRole", "rules": rules},
+            {**shared, "kind": "ClusterRoleBinding", "roleRef": ref, "subjects": [subject]},
+        ]
 
 
-BINDING = {
-    "apiVersion": "rbac.authorization.k8s.io/v1",
-    "kind": "ClusterRoleBinding",
-    "metadata": {"name": USER},
-    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": USER},
-    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}],
-}
+OPERATOR_USER = LimitedUser(
+    USER, "pilotage-operator", {"ingresses": {"delete"}, "leases": {"create", "patch", "update"}}
+)
+"""The operator of these tests: it cannot even say that it runs."""
+AGENT_USER = LimitedUser("why-agent", "pilotage-agent", {"endpointslices": {"delete"}})
 
 
 class Stuck(Place):
@@ -74,7 +89,7 @@ class Stuck(Place):
     def __init__(self, cluster: Cluster, namespace: str, folder: Path) -> None:
         super().__init__(cluster, namespace)
         self.folder = folder
-        self.agent: subprocess.Popen[bytes] | None = None
+        self.agents: dict[str, subprocess.Popen[bytes]] = {}
         self.policies: list[str] = []
 
     # Staging
@@ -150,35 +165,33 @@ class Stuck(Place):
         self.until(lambda: self.host(host)["status"]["phase"] == "Lost")
         return host
 
-    def with_agent(self, name: str) -> str:
-        """An endpoint that runs on the Host of an agent that has no right to kill what it started."""
-        host = f"weak-{secrets.token_hex(3)}"
+    def agent(self, *flags: str, before: tuple[str, ...] = (), kubeconfig: Path | None = None) -> str:
+        """Start a real agent with a Host of its own, by a program before it if need be; returns the Host."""
+        host = f"real-{secrets.token_hex(3)}"
+        flags = (*flags, "--name", host, "--address", "198.18.0.1", "--allow-commands", "--metrics-address", "")
+        paths = ("--kubeconfig", kubeconfig or self.cluster.kubeconfig, "--data", self.folder / host)
+        command = [sys.executable, "-m", "pilotage", "agent", *flags, *paths, "--file-roots", self.folder]
+        self.agents[host] = subprocess.Popen([*before, *map(str, command)])
+        return host
+
+    def on_host(self, name: str, host: str, runtime: Json) -> None:
+        """An endpoint with one server on the Host of a real agent."""
         weights = write_model(self.folder / "tiny.gguf")
-        self.agent = subprocess.Popen([sys.executable, "-c", WITHOUT_KILL, *self._agent(host)])
-        placement = {"kind": "Host", "host": host}
         self.deploy(
             name,
-            placement=placement,
+            placement={"kind": "Host", "host": host},
             route={"kind": "None"},
-            runtime={"name": "custom", "command": ["/bin/sleep", "1000"], "args": []},
+            runtime=runtime,
             deletion={"drainSeconds": 0},
             model={"source": f"file://{weights}"},
         )
-        self.until_says("HostProcess", f"{name}-1-0", '"pid": ')
-        return host
-
-    def _agent(self, host: str) -> list[str]:
-        """Its arguments."""
-        flags = ("--name", host, "--address", "198.18.0.1", "--allow-commands", "--metrics-address", "")
-        paths = ("--kubeconfig", self.cluster.kubeconfig, "--data", self.folder / host, "--file-roots", self.folder)
-        return [sys.executable, "-m", "pilotage", "agent", *map(str, (*flags, *paths))]
 
     def close(self) -> None:
-        if self.agent is not None:
-            self.agent.send_signal(signal.SIGKILL)
-            self.agent.wait()
-            for each in self.folder.glob("weak-*"):
-                end_all(each)
+        """End the agents, and what they have started."""
+        for host, process in self.agents.items():
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            end_all(self.folder / host)
 
     def doom(self, kind: str, name: str) -> None:
         self.cluster.request("DELETE", self.path(kind, name))
@@ -207,6 +220,10 @@ class Stuck(Place):
             return True
         return False
 
+    def records_of(self, endpoint: str) -> list[str]:
+        """The names of its Teardowns."""
+        return [each["metadata"]["name"] for each in self.records() if each["spec"]["target"]["name"] == endpoint]
+
     def until_says(self, kind: str, name: str, words: str) -> None:
         """Wait until its status has these words."""
         try:
@@ -223,7 +240,7 @@ class Stuck(Place):
     # Asking
 
     def why(self, kind: str, name: str, *, later: float = 0, namespace: str | None = None) -> Explanation:
-        place = "" if kind == "Host" else self.namespace if namespace is None else namespace
+        place = "" if kind in ("Host", "Namespace") else self.namespace if namespace is None else namespace
         return asyncio.run(_why(self.cluster, kind, place, name, later))
 
 
@@ -231,7 +248,7 @@ async def _why(cluster: Cluster, kind: str, namespace: str, name: str, later: fl
     async with Client.connect(load_config(kubeconfig=str(cluster.kubeconfig))) as client:
         now = utc_now() + dt.timedelta(seconds=later)
         world = await gather(client, Discovery(client), full=full_kinds() | FOR_FINALIZERS, now=now)
-        item = world.find("pilotage.dev", kind, namespace, name)
+        item = world.find("" if kind == "Namespace" else "pilotage.dev", kind, namespace, name)
         assert item is not None, f"there is no {kind} {name}"
         return await until_resolved(client, world, lambda known: explain(known, relate(known), item))
 
@@ -269,3 +286,37 @@ def release(stuck: Stuck) -> None:
             if (found := stuck.cluster.find(one)) is not None:
                 found["metadata"]["finalizers"] = []
                 stuck.cluster.request("PUT", one, found)
+
+
+class Case(NamedTuple):
+    """Object that is asked about, and the answer: the root cause, and the command that comes first."""
+
+    kind: str
+    name: str
+    root: str
+    command: str
+    steps: tuple[str, ...] = ()
+    namespace: str | None = None
+    dead: bool = False
+    """Whether the owner of the finalizer, an agent, does not run: then its removal is offered, as the last thing."""
+
+
+def check(told: Explanation, case: Case) -> None:
+    """Assert that this is the answer, that it has one root, and that a finalizer of ours is not removed lightly."""
+    lines = render(told)
+    text = "\n".join(lines)
+    marked = [line for line in lines if line.endswith(ROOT_MARK)]
+    assert len(marked) == 1, text
+    assert case.root in marked[0], text
+    for step in case.steps:
+        assert step in text[: text.index(marked[0])], text
+    assert exit_code(told) == 1, text
+    remedies = remedies_of(told)
+    assert remedies[0].command.startswith(case.command), text
+    assert "17 minutes" not in text, "that is the garbage collector, which has nothing to do with it"
+    ours = [each for each in remedies if each.code == STRIP_FINALIZER and each.detail.startswith("pilotage.dev/")]
+    if case.dead:
+        assert ours == remedies[-1:], text
+    else:
+        assert ours == [], text
+        assert "NOT RUNNING: its lease" not in text

@@ -4,77 +4,18 @@ The operator runs without leader election, beside a Lease that a former one has 
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import pytest
-import yaml
 
-from controlplane import Access, Cluster
-from pilotage.api.names import HOST_LEASES
 from pilotage.teardown.diagnosis.remedies import STRIP_FINALIZER
-from pilotage.teardown.diagnosis.why.model import Explanation
-from pilotage.teardown.diagnosis.why.render import ROOT_MARK, exit_code, remedies_of, render
-from tests.controllers.operating import Operator, install, operator
-from tests.teardown.why.own_stage import (
-    BINDING,
-    DEPLOYMENTS,
-    HOLD,
-    LEASES,
-    USER,
-    Stuck,
-    release,
-    role,
-    stage_teardowns,
-)
+from pilotage.teardown.diagnosis.why.render import exit_code, remedies_of, render
+from tests.controllers.operating import Operator
+from tests.teardown.why.own_stage import DEPLOYMENTS, HOLD, USER, WITHOUT_KILL, Case, Stuck, check
 
 LATER_SECONDS = 600
 """More time than a controller is given before it is called silent."""
-
-
-@pytest.fixture(scope="module")
-def running(cluster: Access, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Operator, Stuck]]:
-    """One operator for all cases, and a namespace for them."""
-    if not isinstance(cluster, Cluster):
-        pytest.skip("needs a control plane of our own, and PILOTAGE_TEST_KUBECONFIG names one of yours")
-    install(cluster)
-    folder = tmp_path_factory.mktemp("why-own")
-    objects = [role(), BINDING, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOST_LEASES}}]
-    cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
-    kubeconfig = cluster.user(USER)
-    with cluster.namespace("own") as namespace:
-        stuck = Stuck(cluster, namespace, folder)
-        stuck.lease("pilotage-system", "pilotage-operator", ago=3600, seconds=15)
-        stage_teardowns(stuck)
-        with operator(cluster, folder, "--kubeconfig", str(kubeconfig)) as process:
-            try:
-                yield process, stuck
-            finally:
-                stuck.close()
-        release(stuck)
-    cluster.request("DELETE", f"{LEASES.format('pilotage-system')}/pilotage-operator")
-    cluster.kubectl("delete", "clusterrolebinding,clusterrole", USER)
-
-
-@pytest.fixture
-def stuck(running: tuple[Operator, Stuck]) -> Stuck:
-    process, place = running
-    assert process.runs, process.log.read_text()[-3000:]
-    return place
-
-
-class Case(NamedTuple):
-    """Object that is asked about, and the answer: the root cause, and the command that comes first."""
-
-    kind: str
-    name: str
-    root: str
-    command: str
-    steps: tuple[str, ...] = ()
-    namespace: str | None = None
-    dead: bool = False
-    """Whether the owner of the finalizer, an agent, does not run: then its removal is offered, as the last thing."""
 
 
 def held_part(stuck: Stuck) -> Case:
@@ -338,32 +279,14 @@ def test_the_chain_ends_at_the_root_with_the_remedy_for_it(stuck: Stuck, stage: 
         check(told, case)
 
 
-def check(told: Explanation, case: Case) -> None:
-    lines = render(told)
-    text = "\n".join(lines)
-    marked = [line for line in lines if line.endswith(ROOT_MARK)]
-    assert len(marked) == 1, text
-    assert case.root in marked[0], text
-    for step in case.steps:
-        assert step in text[: text.index(marked[0])], text
-    assert exit_code(told) == 1, text
-    remedies = remedies_of(told)
-    assert remedies[0].command.startswith(case.command), text
-    assert "17 minutes" not in text, "that is the garbage collector, which has nothing to do with it"
-    ours = [each for each in remedies if each.code == STRIP_FINALIZER and each.detail.startswith("pilotage.dev/")]
-    if case.dead:
-        assert ours == remedies[-1:], text
-    else:
-        assert ours == [], text
-        assert "NOT RUNNING: its lease" not in text
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start servers as another user")
 def test_a_process_that_does_not_end_is_named_from_the_endpoint_the_process_and_the_host(
     stuck: Stuck,
 ) -> None:
     """Its agent has lost the right to kill what runs as another user; it is alive, and says so."""
-    host = stuck.with_agent("deaf")
+    host = stuck.agent(before=WITHOUT_KILL)
+    stuck.on_host("deaf", host, {"name": "custom", "command": ["/bin/sleep", "1000"], "args": []})
+    stuck.until_says("HostProcess", "deaf-1-0", '"pid": ')
     stuck.delete("deaf")
     stuck.until_says("HostProcess", "deaf-1-0", "does not end")
     stuck.until(stuck.waiting_for("hostprocess/deaf-1-0"))

@@ -1,4 +1,4 @@
-"""Explanations of our own kinds from worlds made by hand: states that take long to stage, and what wins over what."""
+"""Explanations of our own kinds from worlds made by hand: variants of what is staged, and what wins over what."""
 
 import pytest
 

@@ -181,17 +181,16 @@ def words_of(name: str) -> list[str]:
 def sharing_a_word(candidates: Iterable[Item], finalizer: str) -> list[Item]:
     """Workloads that share a telling word with a finalizer, likely ones first.
 
-    A controller by name that has a word of its path (``acme.io/gizmo``: gizmo-controller); a workload with a word of
-    its domain, whose last label says nothing; a controller by name in a namespace with such a word, where there is no
-    other.
+    A controller by name that has a word of its path (``acme.io/gizmo``: gizmo-controller); controllers by name with a
+    word of its domain, whose last label says nothing; where there is none, another workload with such a word, or a
+    controller by name in a namespace with one.
     """
     everybody = list(candidates)
     found: dict[str, Item] = {}
     for word in words_of(finalizer.partition("/")[2]):
         found.update((each.uid, each) for each in everybody if word in _parts(each) and _is_controller(each))
-    by_domain = next(filter(None, (_of_word(everybody, word) for word in _domain_words(finalizer))), None)
-    if by_domain is not None:
-        found[by_domain.uid] = by_domain
+    by_domain = next(filter(None, (_of_word(everybody, word) for word in _domain_words(finalizer))), [])
+    found.update((each.uid, each) for each in by_domain)
     return list(found.values())
 
 
@@ -199,10 +198,10 @@ def _domain_words(finalizer: str) -> list[str]:
     return words_of(domain_of(finalizer).rpartition(".")[0])
 
 
-def _of_word(candidates: list[Item], word: str) -> Item | None:
-    named = (each for each in candidates if word in _parts(each))
+def _of_word(candidates: list[Item], word: str) -> list[Item]:
+    named = [each for each in candidates if word in _parts(each)]
     beside = (each for each in candidates if word in each.meta.namespace.split("-") and _is_controller(each))
-    return next(named, None) or next(beside, None)
+    return [each for each in named if _is_controller(each)] or named[:1] or list(beside)[:1]
 
 
 def _is_controller(workload: Item) -> bool:

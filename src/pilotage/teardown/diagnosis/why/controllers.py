@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pilotage.api.names import GROUP, PROCESS_FINALIZER, TEARDOWN_FINALIZER, UP_MARKER
 from pilotage.kube import GroupKind, Json
 from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner, Liveness
-from pilotage.teardown.diagnosis.finalizer_owners.liveness import CRASHES
+from pilotage.teardown.diagnosis.finalizer_owners.liveness import CRASHES, judge_workload
 from pilotage.teardown.diagnosis.remedies import DELETE, LOOK, REPAIR, Remedy, place, strip_finalizer
 from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.planning.closure import gather_members
@@ -153,17 +153,12 @@ def short(message: str) -> str:
 
 
 def bring_back(context: WhyContext, keeper: FinalizerOwner) -> Iterator[Remedy]:
-    """Start the controller again, as far as it can be told how."""
-    workload, lease = keeper.workload, keeper.lease
+    """Start the controller again, as far as it can be told how; each that it may be, where that is not certain."""
+    lease = keeper.lease
     effect = "It finishes the deletion by itself. Nothing leaks."
-    if workload is not None and keeper.trouble.startswith("scaled to 0") and workload.group_kind.kind in _SCALED:
-        scale = f"kubectl scale {place(workload)} --replicas=1"
-        yield Remedy("Bring the controller back", scale, effect, REPAIR, workload)
-    elif workload is not None:
-        describe = f"kubectl describe {place(workload)}"
-        yield Remedy("Find out why the controller does not run, and mend that", describe, effect, REPAIR, workload)
-        if CRASHES in keeper.trouble:
-            yield read_log(workload, previous=True)
+    if keeper.workload is not None:
+        for workload in (keeper.workload, *keeper.others):
+            yield from _revive(workload, judge_workload(context.world, workload).trouble, effect)
     elif keeper.finalizer == PROCESS_FINALIZER and lease is not None:
         yield from start_agent(lease.meta.name, lease)
     elif is_ours(keeper.finalizer):
@@ -171,6 +166,17 @@ def bring_back(context: WhyContext, keeper: FinalizerOwner) -> Iterator[Remedy]:
     elif lease is not None:
         show = f"kubectl get {place(lease)} -o yaml"
         yield Remedy(f"See who held the Lease of {keeper.who}, and start it there again", show, effect, REPAIR, lease)
+
+
+def _revive(workload: Item, trouble: str, effect: str) -> Iterator[Remedy]:
+    if trouble.startswith("scaled to 0") and workload.group_kind.kind in _SCALED:
+        scale = f"kubectl scale {place(workload)} --replicas=1"
+        yield Remedy("Bring the controller back", scale, effect, REPAIR, workload)
+        return
+    describe = f"kubectl describe {place(workload)}"
+    yield Remedy("Find out why the controller does not run, and mend that", describe, effect, REPAIR, workload)
+    if CRASHES in trouble:
+        yield read_log(workload, previous=True)
 
 
 def is_ours(finalizer: str) -> bool:

@@ -130,15 +130,14 @@ _MODEL_REASONS = frozenset({"ModelMissing", "ModelDeleting", "ModelFailed", "Mod
 def _model_of(context: WhyContext, item: Item, name: str) -> Iterator[StuckCause]:
     model = context.world.find(*MODELS.group_kind, item.meta.namespace, name)
     if model is not None:
-        yield from _model(context, model)
-        if model.terminating:
+        if model.terminating:  # why it has not gone yet does not matter: once it has, it is missing
+            line = f"UNAVAILABLE: {model} is being deleted, and serves no revision that is new"
+            another = _redeploy(item, "Let it serve another model", "--model OTHER")
             yield StuckCause(
-                CauseCode.MODEL_UNAVAILABLE,
-                model,
-                f"waits for {model}, which is being deleted",
-                because=context.causes_of(model),
-                remedies=(_change(item),),
+                CauseCode.MODEL_UNAVAILABLE, model, line, (f"The status of {item} says so.",), remedies=(another,)
             )
+        else:
+            yield from _model(context, model)
     elif not context.world.problem(*MODELS.group_kind, item.meta.namespace):
         yield _missing(item, name)
 
