@@ -200,6 +200,8 @@ class ClaimedVariant(Schema, frozen=True, kw_only=True):
     """Name of the variant."""
     revision: int | None = None
     """Number of its revision; unset before it has begun, and once it is proven gone."""
+    service: str = ""
+    """Name of the Service of its revision."""
     replicas: Replicas = Replicas()
     share: VariantShare = VariantShare()
     in_flight: Annotated[int, Meta(ge=0)] | None = None
@@ -221,6 +223,8 @@ class ClaimedExperiment(Schema, frozen=True, kw_only=True):
     """Wait or refusal, for people."""
     variants: Annotated[list[ClaimedVariant], Meta(max_length=8, extra_json_schema=map_list("name"))] = []
     """Variants of the experiment."""
+    serving: ClaimedVariant | None = None
+    """Revision that serves, as the other side of a comparison; its name is Serving."""
 
 
 class EndpointStatus(Schema, frozen=True):

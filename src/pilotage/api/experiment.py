@@ -4,7 +4,7 @@ An Experiment only claims: the controller of its endpoint makes the variants, wh
 writes the route. What it has made of the claim is in the endpoint's status (`ClaimedExperiment`).
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import Meta
 
@@ -28,7 +28,7 @@ from pilotage.kube.wire import ObjectMeta
 
 VARIANTS_MAX = 8
 EXPERIMENT_PHASES = ("Pending", "Starting", "Entering", "Running", "Leaving", "Stopping", "Ended")
-REASONS = ("Completed", "Terminated", "Worse", "NotStarted", "EndpointDeleted", "Deleted", "Refused", "Promoted")
+REASONS = ("Completed", "Terminated", "Worse", "NotStarted", "EndpointDeleted", "Deleted", "VariantLost")
 VariantName = Annotated[str, matches("^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
 
 
@@ -80,8 +80,6 @@ class ExperimentSpec(Schema, frozen=True, kw_only=True):
     """Whether the experiment ends now."""
     analysis: AnalysisSpec | None = None
     """Comparison of the variants. If unset, the standard one, which reports and ends nothing."""
-    on_end: Literal["Report", "Promote"] = "Report"
-    """Report: the verdict stays in the status. Promote: the variant that is Better or NoWorse becomes the candidate."""
     ttl_seconds_after_finished: Annotated[int, Meta(ge=0, le=10 * 365 * 86400)] = 7 * 86400
     """Seconds that the Experiment is kept, with its verdict, once it has ended."""
 
@@ -111,12 +109,16 @@ class ExperimentStatus(Schema, frozen=True):
     """Reason for its end."""
     observed_generation: int | None = None
     """Generation that the status is about."""
+    accepted: Timestamp | None = None
+    """Time at which its variants began to start."""
     started: Timestamp | None = None
     """Time at which all of it was programmed."""
     until: Timestamp | None = None
     """Time at which it ends."""
     ended: Timestamp | None = None
     """Time at which everything of it was proven gone."""
+    lost_since: Timestamp | None = None
+    """Time since which a variant has had no server; unset if each has one."""
     summary: str | None = None
     """Variants and their shares, as `kubectl get` shows them: `q8 10, control 10, big ~5`."""
     variants: Annotated[list[VariantStatus], Meta(max_length=VARIANTS_MAX, extra_json_schema=map_list("name"))] = []
