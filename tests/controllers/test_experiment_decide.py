@@ -22,7 +22,10 @@ from pilotage.controllers.experiment.decide import (
 from pilotage.kube.wire import format_time
 
 NOW = dt.datetime(2026, 11, 18, 12, tzinfo=dt.UTC)
-VARIANTS = [{"name": "q8", "weight": 10, "overrides": {}}, {"name": "big", "mirror": {"percent": 5}, "same": True}]
+VARIANTS: list[dict[str, Any]] = [
+    {"name": "q8", "weight": 10, "overrides": {}},
+    {"name": "big", "mirror": {"percent": 5}, "same": True},
+]
 
 
 def ago(seconds: float) -> str:

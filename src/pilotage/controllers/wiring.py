@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
-from pilotage.api.names import ENDPOINTS, HOST_LEASES, HOSTS, MODELS, PROCESSES, TEARDOWNS
+from pilotage.api.names import ENDPOINTS, EXPERIMENTS, GATEWAY_ROUTES, HOST_LEASES, HOSTS, MODELS, PROCESSES, TEARDOWNS
 from pilotage.api.teardown import TTL_SECONDS
 from pilotage.controllers import teardown_targets
 from pilotage.controllers.caches import MADE_FROM_OURS, Caches
 from pilotage.controllers.endpoint import controller as endpoint
+from pilotage.controllers.experiment import controller as experiment
 from pilotage.controllers.host import controller as host
 from pilotage.controllers.host import process_controller
 from pilotage.controllers.host.liveness import HostLiveness
@@ -107,8 +108,23 @@ def add_endpoints(manager: Manager, options: Options) -> Caches:
         workers=WORKERS,
         watches=[(each, partial(teardown_targets.keys_for_part, teardowns.store)) for each in caches],
     )
+    _add_experiments(manager, caches, options.watched)
     _add_hosts(manager, caches, liveness, options.watched)
     return caches
+
+
+def _add_experiments(manager: Manager, caches: Caches, watched: str) -> None:
+    """Add the controller of Experiments. A cluster that was upgraded may not have the kind yet."""
+    endpoints = manager.informer(ENDPOINTS, namespace=watched)
+    experiments = manager.informer(EXPERIMENTS, namespace=watched, optional=True)
+    experiments.add_index(experiment.BY_ENDPOINT, experiment.by_endpoint)
+    wakes = partial(experiment.keys_of_endpoint, experiments.store)
+    manager.add(
+        "experiment",
+        experiments,
+        experiment.experiments(endpoints.store, caches),
+        watches=[(endpoints, wakes), (caches.informers[GATEWAY_ROUTES], wakes)],
+    )
 
 
 def _add_hosts(manager: Manager, caches: Caches, liveness: HostLiveness, watched: str) -> None:

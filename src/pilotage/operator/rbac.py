@@ -24,6 +24,12 @@ __all__ = [
 
 EVERYWHERE = (
     RbacRule("pilotage.dev", ("servingendpoints",), (*READ, "patch"), "to see what is wanted; their finalizers"),
+    RbacRule(
+        "pilotage.dev",
+        ("experiments",),
+        ("list", "watch", "patch", "delete"),
+        "to see what is compared; their finalizers; they go when their time is over",
+    ),
     RbacRule("pilotage.dev", ("models",), ("list", "watch", "patch"), "as above"),
     RbacRule("pilotage.dev", ("hosts",), (*READ, "patch", "use"), "to place processes on them; their finalizers"),
     RbacRule(
@@ -32,7 +38,14 @@ EVERYWHERE = (
     RbacRule("pilotage.dev", ("hostprocesses",), MAKE, "placement.kind Host; where each of them runs"),
     RbacRule(
         "pilotage.dev",
-        ("servingendpoints/status", "models/status", "teardowns/status", "hosts/status", "hostprocesses/status"),
+        (
+            "servingendpoints/status",
+            "experiments/status",
+            "models/status",
+            "teardowns/status",
+            "hosts/status",
+            "hostprocesses/status",
+        ),
         ("patch",),
         "to say what is",
     ),
@@ -86,14 +99,26 @@ READ_ENVOYS = (RbacRule("", ("pods/proxy",), ("get",), "the admin interface of E
 VIEW = (
     RbacRule(
         "pilotage.dev",
-        ("servingendpoints", "models", "teardowns", "hosts", "hostprocesses", "hostservices", "gatewayroutes"),
+        (
+            "servingendpoints",
+            "experiments",
+            "models",
+            "teardowns",
+            "hosts",
+            "hostprocesses",
+            "hostservices",
+            "gatewayroutes",
+        ),
         READ,
         "for people who may look",
     ),
 )
 EDIT = (
     RbacRule(
-        "pilotage.dev", ("servingendpoints", "models"), ("create", "update", "patch", "delete"), "for those who deploy"
+        "pilotage.dev",
+        ("servingendpoints", "experiments", "models"),
+        ("create", "update", "patch", "delete"),
+        "for those who deploy",
     ),
     RbacRule("pilotage.dev", ("servingendpoints/scale",), ("get", "update", "patch"), "`kubectl scale`"),
 )

@@ -97,7 +97,9 @@ class ExperimentController:
             await self._release(obj)
             return None
         if decision.expired and not obj.meta.terminating:
-            await self._client.delete(EXPERIMENTS, obj.key, uid=obj.meta.uid, propagation=Propagation.BACKGROUND)
+            left = await self._client.delete(EXPERIMENTS, obj.key, uid=obj.meta.uid, propagation=Propagation.BACKGROUND)
+            if left is not None:  # a reconcile is not woken by its own writes
+                await self._release(left)
         return Result(requeue_after=decision.requeue_after) if decision.requeue_after is not None else None
 
     def _endpoint(self, namespace: str, name: str, uid: str) -> ObservedEndpoint | None:
