@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import pytest
 
-from pilotage.controllers.endpoint.capacity import Room, Share, Side, Sizes, needed, plan
+from pilotage.controllers.endpoint.capacity import GainingShare, RolloutSide, Room, Sizes, needed, plan
 
 
-def side(desired: int, ready: int | None = None, existing: int | None = None) -> Side:
+def side(desired: int, ready: int | None = None, existing: int | None = None) -> RolloutSide:
     ready = desired if ready is None else ready
-    return Side(desired, ready, desired if existing is None else existing)
+    return RolloutSide(desired, ready, desired if existing is None else existing)
 
 
-AT = Share
+AT = GainingShare
 NO_SURGE = Room(4, 0, 1)
 
 # fmt: off
@@ -61,17 +61,17 @@ def test_plan(name, room, losing, gaining, share, target, want):
 
 def test_a_former_side_rests_with_what_fits():
     for surge, rest, want in ((3, 3, 3), (1, 3, 1), (0, 3, 0), (3, 1, 1)):
-        out = Share(100, proven=True, is_out=True)
+        out = GainingShare(100, proven=True, is_out=True)
         assert plan(Room(3, surge), side(3), side(3), out, 100, rest=rest, hurry=False).losing == want
 
 
 def test_a_size_that_was_asked_for_is_the_least_one():
-    assert plan(Room(4, 4), side(4), side(1), Share(5, proven=True), 5, size=3, hurry=False).gaining == 3
-    assert plan(Room(4, 4), side(4), side(2), Share(50, proven=True), 50, size=1, hurry=False).gaining == 2
+    assert plan(Room(4, 4), side(4), side(1), GainingShare(5, proven=True), 5, size=3, hurry=False).gaining == 3
+    assert plan(Room(4, 4), side(4), side(2), GainingShare(50, proven=True), 50, size=1, hurry=False).gaining == 2
 
 
 def test_in_a_hurry_weight_follows_each_replica():
-    hurried = plan(Room(4, 4), side(4), side(4, 2), Share(0, proven=True), 100, hurry=True)
+    hurried = plan(Room(4, 4), side(4), side(4, 2), GainingShare(0, proven=True), 100, hurry=True)
     assert hurried == Sizes(4, 4, 50)
 
 
@@ -91,8 +91,8 @@ class Walk:
     drained: bool = False
 
     def decide(self, target: int, *, hurry: bool) -> None:
-        share = Share(self.weight, self.proven, self.weight == 100 and self.proven and self.drained)
-        made = plan(self.room, Side(*self.losing), Side(*self.gaining), share, target, hurry=hurry)
+        share = GainingShare(self.weight, self.proven, self.weight == 100 and self.proven and self.drained)
+        made = plan(self.room, RolloutSide(*self.losing), RolloutSide(*self.gaining), share, target, hurry=hurry)
         self.check(made)
         self.losing[0], self.gaining[0] = made.losing, made.gaining
         if self.proven and made.weight != self.weight:

@@ -32,7 +32,7 @@ class Room(NamedTuple):
         return 0 if self.surge else min(self.unavailable, self.total - 1)
 
 
-class Side(NamedTuple):
+class RolloutSide(NamedTuple):
     """One side of a rollout."""
 
     desired: int
@@ -52,7 +52,7 @@ class Side(NamedTuple):
         return self.desired == self.ready == self.existing
 
 
-class Share(NamedTuple):
+class GainingShare(NamedTuple):
     """Weight of the gaining side, as the route says it."""
 
     weight: int
@@ -76,7 +76,15 @@ def needed(weight: int, total: int) -> int:
 
 
 def plan(
-    room: Room, losing: Side, gaining: Side, share: Share, target: int, *, size: int = 0, rest: int = 0, hurry: bool
+    room: Room,
+    losing: RolloutSide,
+    gaining: RolloutSide,
+    share: GainingShare,
+    target: int,
+    *,
+    size: int = 0,
+    rest: int = 0,
+    hurry: bool,
 ) -> Sizes:
     """The next sizes and weight on the way to a target weight of the gaining side.
 
@@ -93,14 +101,16 @@ def plan(
     return Sizes(_losing(room, losing, gaining, share, rest, lacks_room=lacks_room, free=free), grown, weight)
 
 
-def _goal(room: Room, share: Share, target: int, size: int) -> int:
+def _goal(room: Room, share: GainingShare, target: int, size: int) -> int:
     """Replicas of the gaining side for the higher one of its weights. One is there before it has any."""
     if target >= WHOLE:
         return room.total
     return min(max(needed(max(target, share.weight), room.total), size, 1), max(room.total, 1))
 
 
-def _weight(room: Room, losing: Side, gaining: Side, share: Share, target: int, *, gradually: bool) -> int:
+def _weight(
+    room: Room, losing: RolloutSide, gaining: RolloutSide, share: GainingShare, target: int, *, gradually: bool
+) -> int:
     ready = min(gaining.ready, gaining.desired)
     if target <= share.weight or ready >= needed(target, room.total):
         return target
@@ -114,7 +124,16 @@ def _weight(room: Room, losing: Side, gaining: Side, share: Share, target: int, 
     return max(share.weight, min(target, allowed))
 
 
-def _losing(room: Room, losing: Side, gaining: Side, share: Share, rest: int, *, lacks_room: bool, free: int) -> int:
+def _losing(
+    room: Room,
+    losing: RolloutSide,
+    gaining: RolloutSide,
+    share: GainingShare,
+    rest: int,
+    *,
+    lacks_room: bool,
+    free: int,
+) -> int:
     if share.is_out:
         return min(losing.desired, max(0, min(rest, room.surge)))
     least = _least(room, share)
@@ -129,7 +148,7 @@ def _losing(room: Room, losing: Side, gaining: Side, share: Share, rest: int, *,
     return losing.desired - 1 if stays_up else losing.desired
 
 
-def _least(room: Room, share: Share) -> int:
+def _least(room: Room, share: GainingShare) -> int:
     """Replicas that the losing side needs: those that the gaining side does not stand in for yet."""
     stands_in = max(n for n in range(room.total + 1) if n * WHOLE // max(room.total, 1) <= share.weight)
     return max(room.total - stands_in - room.missing_max, 1 if room.total else 0)
