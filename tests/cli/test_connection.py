@@ -6,9 +6,10 @@ import sys
 
 import pytest
 
+from pilotage.cli.connection import ClusterChoice
 from pilotage.processes import identity
 from pilotage.up.layout import Layout, UpState
-from tests.cli.running import NO_SERVER
+from tests.cli.running import NO_SERVER, run_on_terminal
 from tests.harbor.server.test_run import harbor
 
 
@@ -33,11 +34,30 @@ def home(tmp_path_factory):
         yield home, layout, url
 
 
-def test_without_a_kubeconfig_a_running_machine_is_used_and_that_is_said(home):
-    place, layout, url = home
+def test_without_a_kubeconfig_a_running_machine_is_used(home):
+    place, _, url = home
     answer = pilotage(place, "version")
     assert (answer.returncode, f"server: {url}\n" in answer.stdout) == (0, True)
-    assert answer.stderr == f"No kubeconfig is set up: using `pilotage up` in {layout.folder}.\n"
+    assert answer.stderr == "", "where it changes nothing, that is no news"
+
+
+@pytest.mark.parametrize(("words", "told"), [(("--yes",), 1), (("--dry-run",), 0)])
+def test_on_a_terminal_the_machine_is_named_once_by_a_command_that_may_change_something(home, words, told):
+    place, layout, _ = home
+    unset = dict.fromkeys(("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "PILOTAGE_DATA", "XDG_DATA_HOME"), "")
+    ran = run_on_terminal("delete", "cm/none", *words, HOME=str(place), **unset)
+    assert ran.out.count(f"No kubeconfig is set up: using `pilotage up` in {layout.folder}.\n") == told
+    assert "configmap/none -n default is not there" in ran.out
+
+
+def test_printed_commands_of_other_programs_name_the_machine_that_was_found(home):
+    place, layout, _ = home
+    answer = pilotage(place, "list")
+    assert f"kubectl apply --server-side -f - --kubeconfig {layout.kubeconfig}\n" in answer.stderr
+    told = ClusterChoice(None, None)
+    told.machine = layout
+    assert told.complete("kubectl get pods") == f"kubectl get pods --kubeconfig {layout.kubeconfig}"
+    assert told.complete("pilotage status a") == "pilotage status a", "it finds the machine by itself"
 
 
 def test_a_kubeconfig_wins_and_its_errors_name_the_machine_that_is_up(home, tmp_path):

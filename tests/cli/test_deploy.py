@@ -83,6 +83,14 @@ def test_one_machine_runs_it_itself_and_routes_to_it_unless_told_otherwise(one_m
     assert one_machine.spec("b")["route"]["kind"] == "None"
 
 
+def test_where_it_is_deployed_is_not_told_of_what_exists_already(one_machine: Chat):
+    one_machine.make("a", serving("a"))
+    ran = one_machine.run("deploy", "a", "--model", SOURCE)
+    assert ran.code == 2
+    assert "exists already" in ran.err
+    assert "One machine" not in ran.err
+
+
 def test_the_choices_are_those_of_the_kind():
     (crd,) = (each for each in crds() if each["metadata"]["name"] == str(ENDPOINTS))
     spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]

@@ -200,7 +200,7 @@ def test_plain_lines_tell_each_phase_once_and_what_is_waited_for_when_nothing_ha
     teardown.problem = "connection refused"
     assert told(stop, 2 + 2 * QUIET_SECONDS)[0] == "waiting  the API server does not answer: connection refused"
     lines.step(Step("refused", WEB, NOW + seconds(20), "admission says no"))
-    assert out.getvalue().splitlines()[-1] == "deployment/web -n shop  admission says no"
+    assert out.getvalue().splitlines()[-1] == "refused  deployment/web -n shop  admission says no; it is tried again"
     teardown.is_gone(WEB, CONFIG)
     assert [line.split()[0] for line in told(decision(Phase.PROVE), 20)] == ["stop", "remove"]
 

@@ -39,3 +39,11 @@ def test_history_shows_each_revision(chat: Chat):
 def test_an_endpoint_without_revisions_has_no_history(chat: Chat):
     chat.make("a")
     assert chat.run("history", "a").out == "a has no revisions yet.\n"
+
+
+def test_a_revision_of_another_endpoint_is_refused(chat: Chat):
+    chat.make("a", serving("a", 2, revision(1, "Previous", OTHER)))
+    before = chat.spec("a")
+    ran = chat.run("rollback", "--to", "revision.pilotage.dev/b-1", "a", "--no-wait")
+    assert (ran.code, chat.spec("a")) == (2, before)
+    assert "is not a revision of it" in ran.err

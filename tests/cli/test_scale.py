@@ -27,6 +27,7 @@ def test_it_waits_until_they_are_ready_if_asked(chat: Chat):
     with chat.answering("a", ready, generation=2):
         ran = chat.run("scale", "a", "--replicas", "3", "--wait", "--timeout", "20")
     assert ran.code == 0, ran.err
+    assert ran.out.splitlines()[0] == f"servingendpoint/a -n {chat.namespace} scaled from 1 to 3"
     assert ran.out.splitlines()[-1].endswith("(revision a-1, 3 of 3 ready)")
 
 

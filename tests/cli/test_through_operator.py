@@ -22,6 +22,7 @@ from pilotage.kube import (
     Object,
     ObjectKey,
     Propagation,
+    Resource,
     load_config,
     merge_patch,
     without_finalizer,
@@ -190,6 +191,30 @@ def test_it_asks_follows_and_writes_the_receipt(chat: Chat):
     assert (receipt.result, receipt.count("gone"), receipt.count("kept")) == ("complete", 3, 1)
     assert made.meta.uid in receipt.notes[-1]
     assert chat.find("a") is None
+
+
+@pytest.mark.parametrize("form", ["text", "name"])
+def test_what_is_planned_and_not_in_the_receipt_is_told(chat: Chat, form: str):
+    """An operator does not read Endpoints: the numbers of the plan and of the receipt differ by them."""
+    made = chat.make("a", metadata={"finalizers": [ENDPOINT_FINALIZER]})
+    labels = {LABEL_ENDPOINT_UID: made.meta.uid}
+    service = chat.create(
+        kinds.SERVICES, {"metadata": {"name": "a-1", "labels": labels}, "spec": {"ports": [{"port": 80}]}}
+    )
+    chat.create(Resource("", "v1", "endpoints", "Endpoints"), {"metadata": {"name": "a-1"}})
+    chat.write("a", serving("a", ledger=[part("Service", "a-1", 1, service.meta.uid, group="v1")]))
+    chat.hold_lease()
+    with chat.meanwhile(operator(chat)):
+        ran = chat.run("delete", "se/a", "--yes", "--timeout", "20", "-o", form)
+    assert ran.code == 0, ran.err
+    told = ran.out if form == "text" else ran.err
+    assert "Plan: 3 objects in" in told
+    assert "prove    1 gone by uid" in told
+    place = f"-n {chat.namespace}"
+    assert f"note     endpoints/a-1 {place} goes with service/a-1 {place}, and is not in the receipt\n" in told
+    assert f"note     servingendpoint/a {place} (uid {made.meta.uid}) is gone as well" in told
+    if form == "name":
+        assert ran.out == "service/a-1\nservingendpoint.pilotage.dev/a\n"
 
 
 def test_for_scripts_the_end_is_an_event(chat: Chat, tmp_path: Path):

@@ -269,7 +269,7 @@ def test_what_a_dump_does_not_have(words: str, message: str, dump: World) -> Non
 @click.argument("words", nargs=-1)
 @options.cluster_options
 @options.namespace_options
-@options.output_option
+@options.output_option("")
 @options.files_option("Read these.")
 @plain_errors
 def show(

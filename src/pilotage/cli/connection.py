@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import re
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
@@ -26,22 +27,32 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class ClusterChoice(NamedTuple):
+@dataclasses.dataclass(slots=True)
+class ClusterChoice:
     """The cluster that the options name; None for what they leave open."""
 
     kubeconfig: str | None
     context: str | None
+    machine: Layout | None = dataclasses.field(default=None, init=False)
+    """The running `pilotage up` that a session was opened with, because nothing else is set up."""
 
     @contextlib.asynccontextmanager
-    async def session(self, *, name: str = "pilotage", remembering: bool = False) -> AsyncIterator[Session]:
+    async def session(
+        self, *, name: str = "pilotage", remembering: bool = False, changes: bool = False
+    ) -> AsyncIterator[Session]:
         """Its connections are closed at the end. Raises ConfigError.
 
         `remembering`: begin with the kinds that were served the last time. Only for who reads with `as_served`.
+        `changes`: the command may change something, so a person is told which cluster that is if nothing named it.
         """
         from pilotage.kube import Client, Discovery
         from pilotage.teardown.session import Session
 
         config = self._config()
+        if changes and self.machine is not None and sys.stderr.isatty():
+            from pilotage.cli.output.text import note
+
+            note(f"No kubeconfig is set up: using `pilotage up` in {self.machine.folder}.")
         memory = None
         if remembering:
             from pilotage.kube.discovery_memory import DiscoveryMemory
@@ -60,7 +71,9 @@ class ClusterChoice(NamedTuple):
 
         program, _, rest = command.partition(" ")
         context = _CONTEXT_OPTIONS.get(program) if rest.partition(" ")[0] not in _ELSEWHERE else None
-        given = {"--kubeconfig": self.kubeconfig, context: self.context} if context else {}
+        # Our own commands find a running `pilotage up` as this one did; others do not.
+        found = str(self.machine.kubeconfig) if self.machine is not None and program != "pilotage" else None
+        given = {"--kubeconfig": self.kubeconfig or found, context: self.context} if context else {}
         return command + "".join(f" {option} {quote(value)}" for option, value in given.items() if value)
 
     def _config(self) -> ClusterConfig:
@@ -71,13 +84,10 @@ class ClusterChoice(NamedTuple):
         try:
             return load_config(kubeconfig=self.kubeconfig, context=self.context)
         except NothingConfigured:
-            machine = _machine()
-            if machine is None:
+            self.machine = _machine()
+            if self.machine is None:
                 raise
-            from pilotage.cli.output.text import note
-
-            note(f"No kubeconfig is set up: using `pilotage up` in {machine.folder}.")
-            return load_config(kubeconfig=str(machine.kubeconfig))
+            return load_config(kubeconfig=str(self.machine.kubeconfig))
 
     def hint(self) -> str:
         """A sentence on a running `pilotage up` where another cluster is used, with a space before it; else empty."""

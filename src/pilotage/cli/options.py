@@ -33,8 +33,10 @@ class Patience(NamedTuple):
 
     @property
     def events(self) -> bool:
-        """Whether progress goes to stdout as events: JSON, one object on each line."""
-        return self.wait and self.output == "json"
+        """Whether progress goes to stdout as events, in JSON or YAML."""
+        from pilotage.cli.output.progress import EVENT_FORMS
+
+        return self.wait and self.output in EVENT_FORMS
 
 
 def _with_all(command: Callable[..., R], options: Sequence[Decorator]) -> Callable[..., R]:
@@ -120,22 +122,15 @@ def namespace_option(command: Callable[P, R]) -> Callable[P, R]:
     return click.option("-n", "--namespace", metavar="NAME", default="", help=text, shell_complete=completion)(command)
 
 
-def output_option(command: Callable[P, R]) -> Callable[P, R]:
-    """``-o``, as `output`."""
-    choice = click.Choice(["text", "json"])
-    return click.option("-o", "--output", type=choice, default="text", show_default=True)(command)
+def output_option(names: str, *more: str) -> Decorator:
+    """``-o``, as `output`: text, json, yaml and name, the same in every command.
 
-
-def report_option(*more: str) -> Decorator:
-    """``-o``, as `output`, for commands that print a report. `more`: forms beside text, json and yaml."""
-    choice = click.Choice(["text", "json", "yaml", *more])
-    return click.option("-o", "--output", type=choice, default="text", show_default=True)
-
-
-def objects_option(*more: str) -> Decorator:
-    """``-o``, as `output`, for commands that print objects. `more`: forms beside text, json, yaml and name."""
-    choice = click.Choice(["text", *more, "json", "yaml", "name"])
-    return click.option("-o", "--output", type=choice, default="text", show_default=True)
+    `names`: the objects that -o name prints, for --help; empty where there are none, and no such form. `more`: forms
+    beside these.
+    """
+    choice = click.Choice(["text", *more, "json", "yaml", *(["name"] if names else [])])
+    about = f"name: KIND/NAME of {names}." if names else "There is no name: it is about no object."
+    return click.option("-o", "--output", type=choice, default="text", show_default=True, help=about)
 
 
 rollout_options = together(
@@ -143,7 +138,7 @@ rollout_options = together(
     lambda no_wait, timeout, output: Patience(not no_wait, timeout, output),
     click.option("--no-wait", is_flag=True, help="Do not wait until it serves."),
     seconds_option("--timeout", 600.0),
-    objects_option(),
+    output_option("the endpoint"),
 )
 """``--no-wait``, ``--timeout`` and ``-o``, as `patience`."""
 
@@ -223,7 +218,14 @@ target_options = together(
 
 def name_argument(command: Callable[P, R]) -> Callable[P, R]:
     """NAME, as `name`; ``se/NAME`` means the same."""
-    return click.argument("name", metavar="NAME", callback=_name, shell_complete=names_of("endpoint"))(command)
+    # It is eager: `revision_option` looks at it.
+    completion = names_of("endpoint")
+    return click.argument("name", metavar="NAME", callback=_name, is_eager=True, shell_complete=completion)(command)
+
+
+def revision_option(flag: str, text: str) -> Decorator:
+    """A revision of the endpoint, as `revision`: its number, or its name as `pilotage history -o name` prints it."""
+    return click.option(flag, "revision", metavar="N", callback=_revision, help=text)
 
 
 async def with_endpoint_kind(cluster: ClusterChoice, words: tuple[str, ...], namespace: str) -> tuple[str, ...]:
@@ -245,6 +247,15 @@ def _not_with_namespace(context: click.Context, _: click.Parameter, all_namespac
     if all_namespaces and context.params.get("namespace"):
         raise click.UsageError("-n and -A exclude each other.")
     return all_namespaces
+
+
+def _revision(context: click.Context, _: click.Parameter, word: str | None) -> int | None:
+    if word is None:
+        return None
+    number = word.rpartition("/")[2].removeprefix(f"{context.params.get('name')}-")
+    if not number.isdecimal() or int(number) < 1:
+        raise click.BadParameter(f"{word!r} is not a revision of it: write its number, as `pilotage history` shows it.")
+    return int(number)
 
 
 def _name(_: click.Context, __: click.Parameter, word: str) -> str:

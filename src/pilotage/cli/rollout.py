@@ -30,7 +30,7 @@ async def carry_out(
     if changed.anything:
         return await follow_rollout(session, changed, patience, cluster)
     if patience.events:
-        _tell("unchanged", changed.after)
+        _tell("unchanged", changed.after, patience)
     elif patience.text:
         say(f"{changed.after.ref} is unchanged: the spec is the same")
     else:
@@ -38,24 +38,26 @@ async def carry_out(
     return 0
 
 
-async def follow_rollout(session: Session, changed: EndpointChange, patience: Patience, cluster: ClusterChoice) -> int:
+async def follow_rollout(
+    session: Session, changed: EndpointChange, patience: Patience, cluster: ClusterChoice, done: str = ""
+) -> int:
     """Say that an endpoint was created or changed, and show how that goes on until it is done; returns the exit code.
 
-    Only results go to stdout: for scripts events, or the object at the end.
+    Only results go to stdout: for scripts events, or the object at the end. `done`: the words for people, instead of
+    "created", "changed" or "unchanged".
     """
     obj = changed.after
     what = "created" if changed.before is None else "changed" if changed.anything else "unchanged"
     if patience.events:
-        _tell(what, obj)
+        _tell(what, obj, patience)
     elif patience.text or patience.wait:
-        say(f"{obj.ref} {what}", err=not patience.text)
+        say(f"{obj.ref} {done or what}", err=not patience.text)
     if not patience.wait:
         if not patience.text:
             print_object(patience.output, obj)
         return 0
     look, start = cluster.complete(f"pilotage status {_words(obj)}"), cluster.complete("pilotage operator")
-    out = sys.stdout if patience.text or patience.events else sys.stderr
-    shown = renderer(out, as_json=patience.events, hint="Ctrl-C leaves it to the operator")
+    shown = renderer(patience.output, hint="Ctrl-C leaves it to the operator")
 
     def show(status: RolloutStatus, now: dt.datetime) -> None:
         shown.show(RolloutView(status), now)
@@ -72,11 +74,12 @@ async def follow_rollout(session: Session, changed: EndpointChange, patience: Pa
     return _end(obj, end, patience, look)
 
 
-def _tell(event: str, obj: Object) -> None:
+def _tell(event: str, obj: Object, patience: Patience) -> None:
     """An event about an endpoint as a whole."""
     meta = obj.meta
     named = {"apiVersion": ENDPOINTS.api_version, "kind": ENDPOINTS.kind, "namespace": meta.namespace}
-    print_event(sys.stdout, {"event": event, "object": named | {"name": meta.name, "uid": meta.uid}})
+    told = {"event": event, "object": named | {"name": meta.name, "uid": meta.uid}}
+    print_event(sys.stdout, patience.output, told)
 
 
 class RolloutView:
@@ -114,7 +117,7 @@ def _end(obj: Object, end: RolloutEnd, patience: Patience, look: str) -> int:
     """Say how it ended, and what to do next: `look` is the command that shows it."""
     status = end.status
     if patience.events:
-        print_event(sys.stdout, {"event": "end"} | _result(end))
+        print_event(sys.stdout, patience.output, {"event": "end"} | _result(end))
     elif not patience.text and end.endpoint is not None:
         print_object(patience.output, end.endpoint)
     if status.verdict is RolloutVerdict.SERVING:

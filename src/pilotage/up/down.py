@@ -22,26 +22,31 @@ LEFT_SECONDS = 5.0
 """Time from SIGTERM to SIGKILL, for processes that no component has ended."""
 
 
-async def delete_all(layout: Layout, say: Callable[[str], None], timeout: float) -> None:
-    """Delete every endpoint, then every Model, and wait until each is proven gone. Raises UpError when time is up."""
+async def delete_all(layout: Layout, say: Callable[[str], None], timeout: float) -> list[Object]:
+    """Delete every endpoint, then every Model, and wait until each is proven gone. Returns them.
+
+    Raises UpError when time is up.
+    """
     async with Client.connect(load_config(kubeconfig=str(layout.kubeconfig))) as client:
-        gone = set[str]()
+        gone: list[Object] = []
         for kind in (ENDPOINTS, MODELS):
             deleted, left = await _delete(client, kind, say, timeout)
             if left:
                 raise UpError(_not_deleted(layout, kind, left, timeout))
-            gone |= deleted
+            gone += deleted
+        uids = {each.meta.uid for each in gone}
         for each in (await client.list(TEARDOWNS)).items:
             receipt = each.get("status", "receipt", default=None)
-            if receipt and each.get("spec", "reason") == "Deleted" and each.get("spec", "target", "uid") in gone:
+            if receipt and each.get("spec", "reason") == "Deleted" and each.get("spec", "target", "uid") in uids:
                 count = each.get("status", "gone", default=0)
-                say(f"  {each.get('spec', 'target', 'name')}: {count} objects proven gone")
+                say(f"  {each.get('spec', 'target', 'name')}: {count} object{'s' * (count != 1)} proven gone")
+    return gone
 
 
 async def _delete(
     client: Client, resource: Resource, say: Callable[[str], None], timeout: float
-) -> tuple[set[str], Sequence[Object]]:
-    """Delete all objects of a kind. Returns the uids of those that were there, and those that are left in the end."""
+) -> tuple[Sequence[Object], Sequence[Object]]:
+    """Delete all objects of a kind. Returns those that were there, and those that are left in the end."""
     found = (await client.list(resource)).items
     for each in found:
         say(f"deleting {resource.kind} {each.meta.namespace}/{each.meta.name}")
@@ -52,7 +57,7 @@ async def _delete(
         async with asyncio.timeout(timeout):
             while left := (await client.list(resource)).items:  # noqa: ASYNC110 - brief, and once
                 await asyncio.sleep(0.1)
-    return {each.meta.uid for each in found}, left
+    return found, left
 
 
 def _not_deleted(layout: Layout, resource: Resource, left: Sequence[Object], timeout: float) -> str:

@@ -11,6 +11,7 @@ import click
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import BadTarget, NoAnswer, plain_errors
 from pilotage.cli.options import cluster_options, output_option, seconds_option, target_options, with_endpoint_kind
+from pilotage.cli.output.objects import print_report
 from pilotage.cli.output.plan import (
     absent_lines,
     exit_code,
@@ -22,12 +23,14 @@ from pilotage.cli.output.plan import (
     rows,
     unread_sentence,
 )
+from pilotage.cli.output.progress import EVENT_FORMS, print_event, renderer
 from pilotage.cli.output.text import note, say
 from pilotage.cli.preload import TEARDOWN, import_meanwhile
 from pilotage.teardown.session.request import TeardownRequest
 from pilotage.terminal import OutputLost, output_may_be_lost
 
 if TYPE_CHECKING:
+    from pilotage.teardown.planning.ledger import Ledger
     from pilotage.teardown.session import Session
     from pilotage.teardown.session.operator_teardown import OperatorTeardown
     from pilotage.teardown.session.preparation import Prepared
@@ -60,7 +63,7 @@ if TYPE_CHECKING:
     "since.",
 )
 @cluster_options
-@output_option
+@output_option("each object that is gone; with --dry-run, that would be deleted")
 @plain_errors
 @asynchronous
 async def delete(
@@ -100,7 +103,7 @@ async def delete(
     elif request != TeardownRequest(timeout=timeout):
         raise click.UsageError("--resume stands alone: its receipt says what is meant and what stays.")
     try:
-        return await _delete(request, _Options(dry_run, yes, receipt_file or resume, resume, output == "json", cluster))
+        return await _delete(request, _Options(dry_run, yes, receipt_file or resume, resume, output, cluster))
     except OutputLost as lost:
         say(f"Error: The output could not be written: {lost}. Nothing was done.", err=True)
         return 1
@@ -111,7 +114,7 @@ class _Options(NamedTuple):
     yes: bool
     receipt: Path | None
     resume: Path | None
-    json: bool
+    output: str
     cluster: ClusterChoice
 
 
@@ -126,7 +129,7 @@ async def _delete(request: TeardownRequest, options: _Options) -> int:
 
     endpoints = request.names_endpoints
     remembering = options.resume is None and not endpoints and request.repeatable
-    async with options.cluster.session(remembering=remembering) as session:
+    async with options.cluster.session(remembering=remembering, changes=not options.dry_run) as session:
         resumed = None
         if options.resume is not None:
             resumed = await resume(session, options.resume, request.timeout)
@@ -137,7 +140,7 @@ async def _delete(request: TeardownRequest, options: _Options) -> int:
                 if not isinstance(way, TeardownRequest):
                     prepared = way.prepared if way.has_leftovers else await plan(session, request)
                     code = _show(prepared, None, options)
-                    return await _follow(way, options) if code is None else code
+                    return await _follow(way, prepared.ledger, options) if code is None else code
                 request = way
             import_meanwhile(TEARDOWN)
             prepared = await plan(session, request)
@@ -152,7 +155,6 @@ async def _execute(session: Session, prepared: Prepared, options: _Options) -> i
     import asyncio
     import gc
 
-    from pilotage.cli.output.progress import renderer  # all of these were imported while the cluster was read
     from pilotage.cli.output.teardown import TeardownProgress, print_result, resume_command
     from pilotage.cli.signals import INTERRUPTED, stopping
     from pilotage.runtime.lazy_logger import silenced
@@ -162,7 +164,7 @@ async def _execute(session: Session, prepared: Prepared, options: _Options) -> i
     gc.set_threshold(50_000, 20, 50)
     gc.enable()
     execution = Execution(session, prepared, receipt=options.receipt)
-    progress = TeardownProgress(execution, renderer(sys.stdout, as_json=options.json, hint="Ctrl-C stops safely"))
+    progress = TeardownProgress(execution, renderer(options.output, hint="Ctrl-C stops safely"))
 
     def tell(lost: OutputLost) -> None:
         note(f"The output cannot be written any more ({lost}). The delete continues; its receipt: {execution.path}")
@@ -175,17 +177,16 @@ async def _execute(session: Session, prepared: Prepared, options: _Options) -> i
             say(f"Stopped at once. Resume with: {resume}", err=True)
             return INTERRUPTED
         progress.close()
-        print_result(result, options.cluster.complete, as_json=options.json)
+        print_result(result, options.cluster.complete, options.output)
     if result.receipt.result == "complete":
         return 1 if result.unsaved else 0
     return INTERRUPTED if result.stopped else 1
 
 
-async def _follow(operated: OperatorTeardown, options: _Options) -> int:
-    """Ask the operator for the deletion of endpoints, and show how it goes. Returns the exit code."""
+async def _follow(operated: OperatorTeardown, planned: Ledger, options: _Options) -> int:
+    """Ask the operator for the deletion of endpoints, as planned, and show how it goes. Returns the exit code."""
     from shlex import quote
 
-    from pilotage.cli.output.progress import renderer
     from pilotage.cli.output.teardown import TeardownProgress, print_endpoint_result
     from pilotage.cli.signals import INTERRUPTED, Interrupted, interruptible
     from pilotage.runtime.lazy_logger import silenced
@@ -202,10 +203,10 @@ async def _follow(operated: OperatorTeardown, options: _Options) -> int:
             await operated.start()
             for each in operated.teardowns:
                 hint = "Ctrl-C leaves it to the operator"
-                progress = TeardownProgress(each.observed, renderer(sys.stdout, as_json=options.json, hint=hint))
+                progress = TeardownProgress(each.observed, renderer(options.output, hint=hint))
                 result = await each.follow(progress, receipt=options.receipt)
                 progress.close()
-                codes.append(print_endpoint_result(result, options.cluster.complete, as_json=options.json))
+                codes.append(print_endpoint_result(result, planned, options.cluster.complete, options.output))
     except Interrupted:
         names = " ".join(quote(f"servingendpoint/{each.endpoint.meta.name}") for each in operated.teardowns)
         namespace = quote(operated.teardowns[0].endpoint.meta.namespace)
@@ -222,13 +223,14 @@ def _show(prepared: Prepared, resumed: Resumed | None, options: _Options) -> int
         raise click.UsageError(
             "This is not a terminal, so it cannot be confirmed here: add --yes, or --dry-run for the plan only."
         )
-    if options.json:
-        import json
-
-        click.echo(json.dumps({"event": "plan"} | _plan_to_json(prepared, resumed, options)))
+    if options.output in EVENT_FORMS:
+        print_event(sys.stdout, options.output, {"event": "plan"} | _plan_to_json(prepared, resumed, options))
+    elif options.output == "name" and options.dry_run:
+        shown = prepared if resumed is None else resumed.left
+        print_report("name", None, (entry.full_name for entry in shown.ledger.going))
     else:
         brief = options.yes and bool(prepared.ledger.going)
-        say(*_plan_lines(prepared, resumed, options, brief=brief), err=asks)
+        say(*_plan_lines(prepared, resumed, options, brief=brief), err=asks or options.output == "name")
     if not prepared.ledger.going:
         return 1 if prepared.no_namespace else 0
     if options.dry_run:

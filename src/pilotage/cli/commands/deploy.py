@@ -71,9 +71,11 @@ async def deploy(
         raise click.UsageError("Say either NAME and flags, or -f FILE.")
     if name and not arguments.model:
         raise click.UsageError("Say what is served: --model PATH, --model SOURCE or --model NAME.")
-    async with cluster.session() as session:
+    async with cluster.session(changes=True) as session:
+        on_machine = False
         if name:
-            body = await _endpoint(session, cluster, name, namespace or session.client.namespace, arguments)
+            place = namespace or session.client.namespace
+            body, on_machine = await _endpoint(session, cluster, name, place, arguments)
             wanted = Manifests([], [body])
         else:
             wanted = sorted_manifests(manifests(files), namespace, session.client.namespace)
@@ -83,7 +85,9 @@ async def deploy(
             if not replace:
                 again = [name, *as_flags(arguments)] if name else [word for file in files for word in ("-f", str(file))]
                 raise _refusal(error, [*again, "-n", error.endpoint.meta.namespace]) from error
+            _note_machine(on_machine)
             return await _replace(session, cluster, error.endpoint, wanted, patience, dry_run=dry_run)
+        _note_machine(on_machine)
         if dry_run:
             _show_checked(checked, "would be created", patience)
             return 0
@@ -94,13 +98,20 @@ async def deploy(
         return max([await follow_rollout(session, EndpointChange(None, obj), patience, cluster) for obj in made])
 
 
-async def _endpoint(session: Session, cluster: ClusterChoice, name: str, namespace: str, given: SpecArguments) -> Json:
-    """The endpoint that the flags describe."""
+async def _endpoint(
+    session: Session, cluster: ClusterChoice, name: str, namespace: str, given: SpecArguments
+) -> tuple[Json, bool]:
+    """The endpoint that the flags describe, and whether it has the defaults of one machine."""
     asked = await with_model(session, cluster, given, namespace)
     arguments = await with_defaults_of(session.client, asked)
-    if arguments != asked:
+    body = {"metadata": {"name": name, "namespace": namespace}, "spec": with_arguments({}, arguments)}
+    return body, arguments != asked
+
+
+def _note_machine(on_machine: bool) -> None:
+    """Say that it has the defaults of one machine; not before the server has agreed to it."""
+    if on_machine:
         note("One machine: deployed on it and behind its gateway (--on, --placement and --route choose others).")
-    return {"metadata": {"name": name, "namespace": namespace}, "spec": with_arguments({}, arguments)}
 
 
 def _refusal(error: EndpointExists, again: list[str]) -> TargetError:

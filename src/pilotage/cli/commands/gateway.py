@@ -191,10 +191,12 @@ def gateway(
         metrics_port=metrics[1] if metrics else None,
         access_log=str(folder.access_log if access_log is None else access_log and Path(access_log).absolute()),
         memory_bytes=(memory_mib or 0) * 1024 * 1024,
-        **cluster._asdict(),
+        kubeconfig=cluster.kubeconfig,
+        context=cluster.context,
         **given,  # type: ignore[arg-type]
     )
-    load_config(**cluster._asdict())  # now, and not in another process, which would say it elsewhere
+    # now, and not in another process, which would say it elsewhere
+    load_config(kubeconfig=cluster.kubeconfig, context=cluster.context)
     configure_logging(level=settings.log_level)
     try:
         cut = asyncio.run(run(settings, _announce))

@@ -8,7 +8,7 @@ from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import ENDPOINTS
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import cluster_options, name_argument, namespace_option, objects_option
+from pilotage.cli.options import cluster_options, name_argument, namespace_option, output_option
 from pilotage.cli.output.endpoints import model_of
 from pilotage.cli.output.objects import print_list
 from pilotage.cli.output.table import age, table
@@ -22,7 +22,7 @@ from pilotage.teardown.snapshot.fields import text
 @name_argument
 @namespace_option
 @cluster_options
-@objects_option()
+@output_option("each revision")
 @plain_errors
 @asynchronous
 async def history(name: str, namespace: str, cluster: ClusterChoice, output: str) -> None:

@@ -9,7 +9,7 @@ import click
 from pilotage.catalogue.reading import FOR_LEAKS
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import BadTarget, NoAnswer, plain_errors
-from pilotage.cli.options import cluster_options, dump_option, namespace_options, report_option
+from pilotage.cli.options import cluster_options, dump_option, namespace_options, output_option
 from pilotage.cli.output.objects import print_report
 from pilotage.cli.output.text import note, paint, say
 from pilotage.teardown.diagnosis.leaks import Leak, find_leaks, left_over, undumped
@@ -48,7 +48,7 @@ class _Found(NamedTuple):
     help="Find the objects of this receipt that still exist, instead.",
 )
 @cluster_options
-@report_option()
+@output_option("each leaked object")
 @plain_errors
 @asynchronous
 async def leaks(
@@ -82,7 +82,7 @@ async def leaks(
     unread = found.unread | found.undumped
     told = [leak.to_json(cluster.complete) for leak in found.leaks]
     if output != "text":
-        print_report(output, {"leaks": told, "unread": unread})
+        print_report(output, {"leaks": told, "unread": unread}, (leak.subject.name for leak in found.leaks))
     else:
         say(*_lines(found, cluster))
     return 1 if found.leaks else 3 if unread else 0

@@ -9,7 +9,7 @@ from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import ENDPOINTS
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import cluster_options, namespace_options, objects_option
+from pilotage.cli.options import cluster_options, namespace_options, output_option
 from pilotage.cli.output.endpoints import model_of, ready_of, route_of
 from pilotage.cli.output.objects import print_list, print_object
 from pilotage.cli.output.table import NOTHING, age, table
@@ -29,7 +29,7 @@ MODEL_WIDTH_MIN = 20
 @click.command("list")
 @namespace_options
 @click.option("-l", "--selector", metavar="SELECTOR", default="", help="Those with these labels.")
-@objects_option("wide")
+@output_option("each endpoint", "wide")
 @click.option("-w", "--watch", is_flag=True, help="Print each endpoint again when it changes, until Ctrl-C.")
 @cluster_options
 @plain_errors

@@ -13,7 +13,7 @@ from pilotage.api.endpoint_status import StoredEndpoint
 from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION, PROCESSES
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import BadTarget, plain_errors
-from pilotage.cli.options import cluster_options, name_argument, namespace_option
+from pilotage.cli.options import cluster_options, name_argument, namespace_option, revision_option
 from pilotage.cli.output.text import note, say
 from pilotage.kube import PODS, Absent, ApiError, Client, Object, ObjectKey
 from pilotage.rollout.requests import get
@@ -39,7 +39,7 @@ class _Asked(NamedTuple):
 @click.option("-f", "--follow", is_flag=True, help="Go on printing what comes.")
 @click.option("--tail", metavar="LINES", type=click.IntRange(min=-1), default=-1, help="The last lines of each only.")
 @click.option("--previous", "-p", is_flag=True, help="Of the container before, where one has crashed.")
-@click.option("--revision", metavar="N", type=click.IntRange(min=1), help="Of this revision.  [default: what serves]")
+@revision_option("--revision", "Of this revision.  [default: what serves]")
 @click.option("-c", "--container", metavar="NAME", default="", help="Of this container.  [default: the server]")
 @namespace_option
 @cluster_options

@@ -11,7 +11,7 @@ from pilotage.api.names import ENDPOINTS, MODELS
 from pilotage.cli.commands.list import list_objects
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import cluster_options, names_of, namespace_options, objects_option
+from pilotage.cli.options import cluster_options, names_of, namespace_options, output_option
 from pilotage.cli.output.endpoints import condition_lines
 from pilotage.cli.output.objects import print_list, print_object
 from pilotage.cli.output.table import NOTHING, age, facts, size, table
@@ -26,7 +26,7 @@ from pilotage.teardown.snapshot.fields import text
 @namespace_options
 @click.option("-l", "--selector", metavar="SELECTOR", default="", help="Those with these labels.")
 @cluster_options
-@objects_option()
+@output_option("each Model")
 @plain_errors
 @asynchronous
 async def models(

@@ -4,7 +4,8 @@ import click
 
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import NoAnswer, plain_errors
-from pilotage.cli.options import cluster_options, report_option, target_options, with_endpoint_kind
+from pilotage.cli.options import cluster_options, output_option, target_options, with_endpoint_kind
+from pilotage.cli.output.objects import print_report
 from pilotage.cli.output.plan import exit_code, plan_lines, plan_to_json, unread_sentence
 from pilotage.cli.output.text import say
 from pilotage.cli.preload import TEARDOWN, import_meanwhile
@@ -14,7 +15,7 @@ from pilotage.teardown.session.request import TeardownRequest
 @click.command()
 @target_options
 @cluster_options
-@report_option("name")
+@output_option("each object that would be deleted")
 @plain_errors
 @asynchronous
 async def plan(request: TeardownRequest, cluster: ClusterChoice, output: str) -> int:
@@ -39,15 +40,9 @@ async def plan(request: TeardownRequest, cluster: ClusterChoice, output: str) ->
         import_meanwhile(TEARDOWN)
         prepared = await prepare(session, request)
     unclear = not prepared.ledger.going and bool(prepared.ledger.unread)
-    if output == "name":
-        for entry in prepared.ledger.going:
-            click.echo(
-                f"{entry.resource.kind.lower()}{entry.resource.group and f'.{entry.resource.group}'}/{entry.name}"
-            )
-    elif output != "text":
-        from pilotage.cli.output.objects import print_report
-
-        print_report(output, plan_to_json(prepared, cluster.complete))
+    if output != "text":
+        names = (entry.full_name for entry in prepared.ledger.going)
+        print_report(output, plan_to_json(prepared, cluster.complete), names)
     elif not unclear:
         say(*plan_lines(prepared, cluster.complete))
     if unclear:

@@ -5,11 +5,10 @@ from pathlib import Path
 from shlex import quote
 
 import click
-import msgspec
 
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import cluster_options, namespace_option, report_option
+from pilotage.cli.options import cluster_options, namespace_option, output_option
 from pilotage.cli.output.objects import print_report
 from pilotage.cli.output.text import paint, say
 from pilotage.teardown.engine.receipt import ObjectRecord, Receipt, load
@@ -32,7 +31,7 @@ def receipt() -> None:
 @click.argument("word", metavar="FILE|td/NAME")
 @namespace_option
 @cluster_options
-@report_option()
+@output_option("each object of the receipt")
 @plain_errors
 @asynchronous
 async def show(word: str, namespace: str, cluster: ClusterChoice, output: str) -> None:
@@ -52,7 +51,7 @@ async def show(word: str, namespace: str, cluster: ClusterChoice, output: str) -
     else:
         found = load(find_receipt(Path(word)))
     if output != "text":
-        print_report(output, msgspec.to_builtins(found))
+        print_report(output, found, (entry.full_name for entry in found.ledger.entries))
     else:
         again = f"pilotage receipt verify {quote(word)}" + (f" -n {quote(namespace)}" if name and namespace else "")
         say(*_told(found), "", f"Verify it with: {cluster.complete(again)}")
@@ -62,7 +61,7 @@ async def show(word: str, namespace: str, cluster: ClusterChoice, output: str) -
 @click.argument("word", metavar="FILE|td/NAME")
 @namespace_option
 @cluster_options
-@report_option()
+@output_option("each object that contradicts the receipt")
 @plain_errors
 @asynchronous
 async def verify(word: str, namespace: str, cluster: ClusterChoice, output: str) -> int:
@@ -84,7 +83,8 @@ async def verify(word: str, namespace: str, cluster: ClusterChoice, output: str)
         uid = await cluster_uid(session)
         verification = await verify_receipt(session.client, receipt, server=session.server, cluster=uid)
     if output != "text":
-        print_report(output, verification.to_json())
+        wrong = (*verification.back, *verification.lost)
+        print_report(output, verification.to_json(), (entry.full_name for entry in wrong))
     else:
         say(*_lines(word, receipt, verification, cluster))
     return EXIT_CODES[verification.verdict]

@@ -53,7 +53,7 @@ async def redeploy(
         raise click.UsageError("Say either NAME and flags, or -f FILE.")
     if name and not arguments:
         raise click.UsageError("Say what changes: --model, --image, --arg, … (pilotage redeploy --help).")
-    async with cluster.session() as session:
+    async with cluster.session(changes=True) as session:
         client = session.client
         if name:
             key = ObjectKey(namespace or client.namespace, name)

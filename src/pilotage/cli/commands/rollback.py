@@ -4,7 +4,14 @@ import click
 
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import Patience, cluster_options, name_argument, namespace_option, rollout_options
+from pilotage.cli.options import (
+    Patience,
+    cluster_options,
+    name_argument,
+    namespace_option,
+    revision_option,
+    rollout_options,
+)
 from pilotage.cli.rollout import carry_out
 from pilotage.kube import ObjectKey
 from pilotage.rollout.spec import rolled_back
@@ -12,15 +19,13 @@ from pilotage.rollout.spec import rolled_back
 
 @click.command()
 @name_argument
-@click.option(
-    "--to", "number", metavar="N", type=click.IntRange(min=1), help="The revision.  [default: the one before]"
-)
+@revision_option("--to", "The revision.  [default: the one before]")
 @namespace_option
 @rollout_options
 @cluster_options
 @plain_errors
 @asynchronous
-async def rollback(name: str, number: int | None, namespace: str, patience: Patience, cluster: ClusterChoice) -> int:
+async def rollback(name: str, revision: int | None, namespace: str, patience: Patience, cluster: ClusterChoice) -> int:
     """Return an endpoint to an earlier revision.
 
     \b
@@ -33,6 +38,6 @@ async def rollback(name: str, number: int | None, namespace: str, patience: Pati
     Exit codes: 0 it serves, 1 it does not, or somebody else's change came in between, 2 bad usage or no such revision,
     3 the API could not be reached, 130 Ctrl-C (the operator continues).
     """
-    async with cluster.session() as session:
+    async with cluster.session(changes=True) as session:
         key = ObjectKey(namespace or session.client.namespace, name)
-        return await carry_out(session, key, lambda old: rolled_back(old, number), patience, cluster)
+        return await carry_out(session, key, lambda old: rolled_back(old, revision), patience, cluster)

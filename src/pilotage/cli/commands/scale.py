@@ -9,12 +9,10 @@ from pilotage.cli.options import (
     cluster_options,
     name_argument,
     namespace_option,
-    objects_option,
+    output_option,
     seconds_option,
     together,
 )
-from pilotage.cli.output.objects import print_object
-from pilotage.cli.output.text import say
 from pilotage.cli.rollout import follow_rollout
 from pilotage.kube import ObjectKey
 from pilotage.rollout import requests
@@ -29,7 +27,7 @@ from pilotage.rollout import requests
     Patience,
     click.option("--wait", is_flag=True, help="Wait until so many are ready, and as `pilotage deploy` does."),
     seconds_option("--timeout", 600.0),
-    objects_option(),
+    output_option("the endpoint"),
 )
 @cluster_options
 @plain_errors
@@ -47,17 +45,14 @@ async def scale(name: str, replicas: int, namespace: str, patience: Patience, cl
     Exit codes: 0 set (with --wait: and ready), 1 not ready in time, or somebody changed it meanwhile, 2 bad usage, no
     such endpoint or refused, 3 the API could not be reached, 130 Ctrl-C (the operator continues).
     """
-    async with cluster.session() as session:
+    async with cluster.session(changes=True) as session:
         key = ObjectKey(namespace or session.client.namespace, name)
         changed = await requests.scale(session.client, key, replicas)
         assert changed.before is not None
         had = changed.before.get("spec", "replicas", default=1)
-        if patience.wait:
-            return await follow_rollout(session, changed, patience, cluster)
-    if not patience.text:
-        print_object(patience.output, changed.after)
-    elif changed.anything:
-        say(f"{changed.after.ref} scaled from {had} to {replicas}")
-    else:
-        say(f"{changed.after.ref} has {replicas} replica{'s' * (replicas != 1)} already")
-    return 0
+        done = (
+            f"scaled from {had} to {replicas}"
+            if changed.anything
+            else f"has {replicas} replica{'s' * (replicas != 1)} already"
+        )
+        return await follow_rollout(session, changed, patience, cluster, done)

@@ -9,7 +9,7 @@ from pilotage.api.endpoint_status import StoredEndpoint, TeardownState
 from pilotage.api.names import ENDPOINTS
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import cluster_options, name_argument, namespace_option, objects_option
+from pilotage.cli.options import cluster_options, name_argument, namespace_option, output_option
 from pilotage.cli.output.endpoints import condition_lines, model_of, ready_of, route_of, wait_line
 from pilotage.cli.output.objects import print_object
 from pilotage.cli.output.table import age, facts, table
@@ -36,7 +36,7 @@ class EndpointEvent(NamedTuple):
 @name_argument
 @namespace_option
 @cluster_options
-@objects_option()
+@output_option("the endpoint")
 @plain_errors
 @asynchronous
 async def status(name: str, namespace: str, cluster: ClusterChoice, output: str) -> None:

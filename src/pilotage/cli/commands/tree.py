@@ -8,7 +8,7 @@ import click
 
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import cluster_options, dump_option, namespace_option, need_words, report_option
+from pilotage.cli.options import cluster_options, dump_option, namespace_option, need_words, output_option
 from pilotage.cli.output.objects import print_report
 from pilotage.cli.output.text import paint, say
 from pilotage.cli.preload import import_meanwhile
@@ -16,10 +16,11 @@ from pilotage.teardown.session.reading import read_named, read_named_in_dump
 from pilotage.teardown.session.relation_files import edges_nearby, related_graph
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from pilotage.teardown.diagnosis.tree import Tree
-    from pilotage.teardown.snapshot.world import World
+    from pilotage.teardown.diagnosis.tree import Node, Tree
+    from pilotage.teardown.snapshot.world import Name, World
 
 _MODULES = ("pilotage.teardown.snapshot.resolve", "pilotage.teardown.relations", "pilotage.teardown.diagnosis.tree")
 
@@ -29,7 +30,7 @@ _MODULES = ("pilotage.teardown.snapshot.resolve", "pilotage.teardown.relations",
 @namespace_option
 @dump_option
 @cluster_options
-@report_option()
+@output_option("each object in the tree that exists")
 @plain_errors
 @asynchronous
 async def tree(
@@ -52,11 +53,20 @@ async def tree(
 
     if output != "text":
         told = [to_json(each) for each in trees]
-        print_report(output, told[0] if len(told) == 1 else told)
+        names = (name for each in trees for name in _names(each.root))
+        print_report(output, told[0] if len(told) == 1 else told, names)
         return
     for i, each in enumerate(trees):
         first, *rest = render(each)
         say(*([""] if i else []), paint(first, bold=True), *map(_coloured, rest))
+
+
+def _names(node: Node) -> Iterator[Name]:
+    """The objects of a tree that exist, from the top."""
+    if node.item is not None:
+        yield node.item.name
+    for each in node.nodes:
+        yield from _names(each)
 
 
 def _from_dump(files: tuple[Path | Literal["-"], ...], words: tuple[str, ...], namespace: str) -> list[Tree]:

@@ -14,10 +14,12 @@ import click
 from pilotage.cli.commands.harbor import require_harbor
 from pilotage.cli.errors import plain_errors
 from pilotage.cli.options import output_option
+from pilotage.cli.output.objects import print_report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pilotage.teardown.snapshot.world import Name
     from pilotage.up.layout import Layout, UpState
     from pilotage.up.settings import UpOptions
 
@@ -89,7 +91,7 @@ _PROGRAM = click.Path(exists=True, dir_okay=False)
 @click.option("-d", "--detach", is_flag=True, help="Return when everything is ready, and leave it running.")
 @click.option("--status", is_flag=True, help="Only say whether it is up, and where. Exit code 1 if it is not.")
 @click.option("--systemd", is_flag=True, help="Only print a systemd unit that runs it with these options.")
-@output_option
+@output_option("the Host that this machine is")
 @click.option("--ready-fd", type=int, default=None, hidden=True)
 @plain_errors
 def up(
@@ -105,16 +107,16 @@ def up(
     from pilotage.up.layout import Layout
 
     given = {name: _absolute(name, value) for name, value in options.items() if value not in (None, ())}
-    layout, json = Layout(data), output == "json"
+    layout = Layout(data)
     if systemd:
         _print_unit(layout, given)
     elif status:
-        _print_status(layout, json)
+        _print_status(layout, output)
     elif (state := layout.running()) is not None:
         _check_same(layout, state, given)
-        _announce(layout, state, json)
+        _announce(layout, state, output)
     else:
-        _bring_up(layout, given, detach, json, ready_fd)
+        _bring_up(layout, given, detach, output, ready_fd)
 
 
 def _absolute(name: str, value: Any) -> Any:  # noqa: ANN401 - what click parsed
@@ -123,16 +125,16 @@ def _absolute(name: str, value: Any) -> Any:  # noqa: ANN401 - what click parsed
     return str(Path(value).absolute()) if name in ("llama_server", "envoy") else value
 
 
-def _bring_up(layout: Layout, given: Mapping[str, Any], detach: bool, json: bool, ready_fd: int | None) -> None:
+def _bring_up(layout: Layout, given: Mapping[str, Any], detach: bool, output: str, ready_fd: int | None) -> None:
     from pilotage.up.settings import UpOptions, flags
 
     known = _remembered(layout)
     if taken := {name: value for name, value in known.items() if name not in given}:
-        click.echo(f"As the last time: {shlex.join(flags(taken))}", err=json)
+        click.echo(f"As the last time: {shlex.join(flags(taken))}", err=output != "text")
     if detach:
-        _in_background(layout, given, json)
+        _in_background(layout, given, output)
     else:
-        _in_foreground(UpOptions(layout.folder, **{**known, **given}), json, ready_fd)
+        _in_foreground(UpOptions(layout.folder, **{**known, **given}), output, ready_fd)
 
 
 def _remembered(layout: Layout) -> dict[str, Any]:
@@ -144,21 +146,21 @@ def _remembered(layout: Layout) -> dict[str, Any]:
         raise click.ClickException(f"{error}.") from error
 
 
-def _in_foreground(options: UpOptions, json: bool, ready_fd: int | None) -> None:
+def _in_foreground(options: UpOptions, output: str, ready_fd: int | None) -> None:
     """Run until it is told to end. `ready_fd` is where `_in_background` listens."""
     import asyncio
 
     from pilotage.up.leftovers import UpError
 
     try:
-        asyncio.run(_run(options, json, ready_fd))
+        asyncio.run(_run(options, output, ready_fd))
     except UpError as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:  # such as a disk that is full; all parts have ended by now
         raise click.ClickException(f"{error}.") from error
 
 
-async def _run(options: UpOptions, json: bool, ready_fd: int | None) -> None:
+async def _run(options: UpOptions, output: str, ready_fd: int | None) -> None:
     import asyncio
     import functools
 
@@ -166,12 +168,12 @@ async def _run(options: UpOptions, json: bool, ready_fd: int | None) -> None:
     from pilotage.up.components import unreachable
     from pilotage.up.supervisor import Supervisor
 
-    say = functools.partial(click.echo, err=json)
+    say = functools.partial(click.echo, err=output != "text")
     if closed := unreachable(options):
         say(f"Servers run as root: {closed} is closed to other users, and llama-server is below it.")
 
     def ready(state: UpState) -> None:
-        _announce(supervisor.layout, state, json)
+        _announce(supervisor.layout, state, output)
         if ready_fd is not None:
             with contextlib.suppress(BrokenPipeError), os.fdopen(ready_fd, "wb", buffering=0) as pipe:
                 pipe.write(b"\n")  # whoever waited may have been interrupted: it stays up
@@ -188,7 +190,7 @@ async def _run(options: UpOptions, json: bool, ready_fd: int | None) -> None:
         await supervisor.run(told, ready)
 
 
-def _in_background(layout: Layout, given: Mapping[str, Any], json: bool) -> None:
+def _in_background(layout: Layout, given: Mapping[str, Any], output: str) -> None:
     """The same command again, without a terminal; its words go to a log until it is ready."""
     import subprocess
 
@@ -197,15 +199,15 @@ def _in_background(layout: Layout, given: Mapping[str, Any], json: bool) -> None
     except OSError as error:
         raise click.ClickException(f"{error}. Choose another --data.") from error
     log = layout.supervisor_log
-    with log.open("ab") as output:  # it may be that of another one, which runs
-        begun = output.tell()
+    with log.open("ab") as words:  # it may be that of another one, which runs
+        begun = words.tell()
         reader, writer = os.pipe()
         try:
             child = subprocess.Popen(
                 [*_command(layout, given), "--ready-fd", str(writer)],
                 stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
+                stdout=words,
+                stderr=words,
                 pass_fds=[writer],
                 start_new_session=True,
             )
@@ -215,7 +217,7 @@ def _in_background(layout: Layout, given: Mapping[str, Any], json: bool) -> None
         ready = pipe.read(1)
     state = layout.read_state() if ready else None
     if state is not None:
-        _announce(layout, state, json)
+        _announce(layout, state, output)
         return
     child.wait()
     lines = log.read_bytes()[begun:].decode(errors="replace").strip().splitlines()
@@ -247,38 +249,35 @@ def _check_same(layout: Layout, state: UpState, given: Mapping[str, Any]) -> Non
         )
 
 
-def _print_status(layout: Layout, json: bool) -> None:
+def _print_status(layout: Layout, output: str) -> None:
     state = layout.running()
     if state is not None:
-        _announce(layout, state, json)
-    elif json:
-        _print_json({"data": str(layout.folder), "up": False})
+        _announce(layout, state, output)
+    elif output != "text":
+        print_report(output, {"data": str(layout.folder), "up": False}, ())
     else:
         click.echo(f"Nothing is up in {layout.folder}. Bring it up with: pilotage up -d{layout.option}")
     if state is None:
         sys.exit(1)
 
 
-def _announce(layout: Layout, state: UpState, json: bool) -> None:
+def _announce(layout: Layout, state: UpState, output: str) -> None:
     from pilotage.processes.identity import is_running
 
     running = {name: is_running(process) for name, process in state.components.items()}
-    if json:
-        settings = _remembered(layout)
-        _print_json(
-            {
-                "data": str(layout.folder),
-                "up": True,
-                "ready": state.ready,
-                "requests": f"{state.gateway}/v1",
-                "kubeconfig": str(layout.kubeconfig),
-                "logs": str(layout.logs),
-                "settings": settings,
-                "components": {
-                    name: {"pid": process.pid, "running": running[name]} for name, process in state.components.items()
-                },
-            }
-        )
+    if output != "text":
+        components = {name: {"pid": each.pid, "running": running[name]} for name, each in state.components.items()}
+        told = {
+            "data": str(layout.folder),
+            "up": True,
+            "ready": state.ready,
+            "requests": f"{state.gateway}/v1",
+            "kubeconfig": str(layout.kubeconfig),
+            "logs": str(layout.logs),
+            "settings": _remembered(layout),
+            "components": components,
+        }
+        print_report(output, told, [host_of(layout)])
         return
     click.echo("\nPilotage is up." if state.ready else "\nPilotage is being brought up.")
     click.echo(f"  requests    {state.gateway}/v1")
@@ -290,10 +289,13 @@ def _announce(layout: Layout, state: UpState, json: bool) -> None:
         click.echo(f"{name} does not run, and is restarted: {layout.logs / name}.log says why it ended.")
 
 
-def _print_json(value: object) -> None:
-    import json
+def host_of(layout: Layout) -> Name:
+    """The Host that this machine is, with the settings of its folder."""
+    from pilotage.api.names import HOSTS
+    from pilotage.teardown.snapshot.world import Name
+    from pilotage.up.settings import UpOptions
 
-    click.echo(json.dumps(value, indent=2))
+    return Name(HOSTS.group, HOSTS.kind, "", UpOptions(layout.folder, **_remembered(layout)).host)
 
 
 def _print_unit(layout: Layout, given: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ import click
 from pilotage import __version__
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import cluster_options, report_option
+from pilotage.cli.options import cluster_options, output_option
 from pilotage.cli.output.objects import print_report
 from pilotage.cli.output.text import say
 
@@ -15,7 +15,7 @@ from pilotage.cli.output.text import say
 @click.command()
 @cluster_options
 @click.option("--client", "client_only", is_flag=True, help="Do not ask the server.")
-@report_option()
+@output_option("")
 @plain_errors
 @asynchronous
 async def version(cluster: ClusterChoice, client_only: bool, output: str) -> None:
@@ -29,7 +29,7 @@ async def version(cluster: ClusterChoice, client_only: bool, output: str) -> Non
             answer = json.loads(await session.client.get_path("/version"))
         versions |= {"kubernetes": answer["gitVersion"], "server": session.server}
     if output != "text":
-        print_report(output, versions)
+        print_report(output, versions, ())
     else:
         for name, value in versions.items():
             say(f"{name}: {value}")

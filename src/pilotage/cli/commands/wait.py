@@ -9,7 +9,7 @@ import click
 from pilotage.catalogue.reading import FOR_FINALIZERS
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import cluster_options, namespace_option, need_words, objects_option, seconds_option
+from pilotage.cli.options import cluster_options, namespace_option, need_words, output_option, seconds_option
 from pilotage.cli.output.objects import print_list
 from pilotage.cli.output.text import note, say
 from pilotage.kube import ApiError
@@ -34,7 +34,7 @@ TELL_AGAIN_SECONDS = 15.0
 @namespace_option
 @seconds_option("--timeout", 600.0, "How long to wait. Then it says why they are still there.")
 @cluster_options
-@objects_option()
+@output_option("each object that is left")
 @plain_errors
 @asynchronous
 async def wait(words: tuple[str, ...], namespace: str, timeout: float, cluster: ClusterChoice, output: str) -> int:

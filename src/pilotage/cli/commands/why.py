@@ -15,7 +15,7 @@ from pilotage.cli.options import (
     names_of,
     namespace_option,
     need_words,
-    report_option,
+    output_option,
     with_endpoint_kind,
 )
 from pilotage.cli.output.objects import print_report
@@ -25,12 +25,13 @@ from pilotage.teardown.session.reading import read_named, read_named_in_dump
 from pilotage.teardown.session.relation_files import edges_nearby, related_graph
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pilotage.teardown.diagnosis.fix import FixResult, Proposal
     from pilotage.teardown.diagnosis.why.model import Explanation
     from pilotage.teardown.session import Session
-    from pilotage.teardown.snapshot.world import World
+    from pilotage.teardown.snapshot.world import Name, World
 
 _MODULES = (
     "pilotage.teardown.snapshot.resolve",
@@ -54,7 +55,7 @@ FIX_EXIT_CODES = {"gone": 0, "going": 0, "refused": 1, "unknown": 3}
 @click.option("--finalizer", metavar="NAME", default="", help="The finalizer that --fix=strip-finalizer removes.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before --fix.")
 @cluster_options
-@report_option()
+@output_option("each root cause; with --fix, the object that was changed")
 @plain_errors
 @asynchronous
 async def why(
@@ -90,7 +91,7 @@ async def why(
     if code:
         if files:
             raise BadTarget("A dump cannot be changed. Use --fix without --dump, on the cluster itself.")
-        async with cluster.session(remembering=True) as session:
+        async with cluster.session(remembering=True, changes=True) as session:
             result = await _fix(session, words, namespace, code, finalizer, cluster, yes=yes)
         return _tell(result, cluster, output) if result else 1
     explanations = _from_dump(files, words, namespace) if files else await _live(cluster, words, namespace)
@@ -98,7 +99,8 @@ async def why(
 
     if output != "text":
         told = [to_json(each, cluster.complete) for each in explanations]
-        print_report(output, told[0] if len(told) == 1 else told)
+        names = (name for each in explanations for name in _roots(each))
+        print_report(output, told[0] if len(told) == 1 else told, names)
     else:
         say(*(line for i, each in enumerate(explanations) for line in (*([""] if i else []), *_lines(each, cluster))))
     codes = {exit_code(each) for each in explanations}
@@ -127,6 +129,15 @@ async def _live(cluster: ClusterChoice, words: tuple[str, ...], namespace: str) 
             return [explain(world, graph, item) for item in seen.items]
 
         return await until_resolved(session.client, seen.world, think)
+
+
+def _roots(explanation: Explanation) -> Iterator[Name]:
+    """The objects that are root causes: not those of notes, nor where too little could be read."""
+    from pilotage.teardown.diagnosis.why.codes import NOTES, UNCERTAIN
+    from pilotage.teardown.snapshot.world import Name
+
+    subjects = (root.subject for root in explanation.roots if root.code not in NOTES | UNCERTAIN)
+    return (each if isinstance(each, Name) else each.name for each in subjects)
 
 
 def _lines(explanation: Explanation, cluster: ClusterChoice) -> list[str]:
@@ -199,7 +210,7 @@ def _tell(result: FixResult, cluster: ClusterChoice, output: str) -> int:
             "advice": advice,
             "changes": list(result.changes),
         }
-        print_report(output, told)
+        print_report(output, told, [result.proposal.subject.name])
     else:
         changes = (f"  {change}" for change in result.changes if change not in result.said)
         say(result.said, *changes, *filter(None, [advice]))

@@ -5,12 +5,15 @@ A command makes a `ProgressView` of each state that it sees, and shows it; the r
 
 import datetime as dt
 import enum
+import sys
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol, TextIO
 
 from pilotage.cli.output.text import paint, redraw, wrapped
 from pilotage.terminal import drawable, one_line
 
+EVENT_FORMS = ("json", "yaml")
+"""Forms of output in which progress is a stream of events."""
 QUIET_SECONDS = 5.0
 """Interval of printed waits without a terminal, from the last event on."""
 STEADY_SECONDS = 1.0
@@ -82,10 +85,14 @@ class Renderer(Protocol):
         """Nothing more comes."""
 
 
-def renderer(out: TextIO, *, as_json: bool, hint: str) -> Renderer:
-    """The renderer for a stream. `hint`: what Ctrl-C means."""
-    if as_json:
-        return Events(out)
+def renderer(form: str, *, hint: str) -> Renderer:
+    """The renderer for a form of output: events to stdout for json and yaml, else lines, to stderr for name.
+
+    `hint`: what Ctrl-C means.
+    """
+    if form in EVENT_FORMS:
+        return Events(sys.stdout, form)
+    out = sys.stdout if form == "text" else sys.stderr
     if _can_redraw(out):
         import shutil
 
@@ -185,10 +192,11 @@ class Block:
 
 
 class Events:
-    """One JSON object per line."""
+    """An event for each change: see `print_event`."""
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: TextIO, form: str) -> None:
         self._out = out
+        self._form = form
         self._last: dict[str, object] = {}
 
     def show(self, view: ProgressView, now: dt.datetime) -> None:
@@ -199,28 +207,34 @@ class Events:
         for key, content, event in view.events(now):
             last[key] = content
             if self._last.get(key) != content:
-                print_event(self._out, {"event": event["event"], "at": format_time(now)} | event)
+                print_event(self._out, self._form, {"event": event["event"], "at": format_time(now)} | event)
         self._last = last
 
     def tell(self, event: dict[str, Any], at: dt.datetime, line: str = "") -> None:  # noqa: ARG002
         """The event."""
         from pilotage.kube.wire import format_time
 
-        print_event(self._out, {"event": event["event"], "at": format_time(at)} | event)
+        print_event(self._out, self._form, {"event": event["event"], "at": format_time(at)} | event)
 
     def close(self) -> None:
-        """Every line is complete."""
+        """Every event is complete."""
 
 
 def _line_of(row: Row) -> str:
     return f"FAILED  {row.text}" if row.state is RowState.FAILED else row.text
 
 
-def print_event(out: TextIO, event: dict[str, Any]) -> None:
-    """One event as a line of JSON."""
-    import json
+def print_event(out: TextIO, form: str, event: dict[str, Any]) -> None:
+    """One event: a line of JSON, or a YAML document."""
+    if form == "yaml":
+        import msgspec
+        import yaml
 
-    out.write(json.dumps(event) + "\n")
+        out.write(f"---\n{yaml.safe_dump(msgspec.to_builtins(event), sort_keys=False)}")
+    else:
+        import json
+
+        out.write(json.dumps(event) + "\n")
     out.flush()
 
 

@@ -6,8 +6,11 @@ import sys
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from pilotage.catalogue.phase import Phase
-from pilotage.cli.output.progress import Renderer, Row, RowState, print_event
+from pilotage.cli.output.objects import print_object, print_report
+from pilotage.cli.output.progress import EVENT_FORMS, Renderer, Row, RowState, print_event
 from pilotage.cli.output.text import say
 from pilotage.kube.wire import format_time
 from pilotage.runtime.clock import utc_now
@@ -23,8 +26,10 @@ if TYPE_CHECKING:
     from pilotage.teardown.engine.decision import Decision, Wait
     from pilotage.teardown.engine.progress import Step
     from pilotage.teardown.engine.receipt import Receipt
+    from pilotage.teardown.planning.ledger import Ledger
     from pilotage.teardown.session.execution import Advice, ObservedTeardown, TeardownResult
     from pilotage.teardown.session.operator_teardown import EndpointResult
+    from pilotage.teardown.snapshot.world import Name
 
 ROWS_MAX = 12
 """Unfinished objects that are shown at once; the others are counted."""
@@ -47,7 +52,8 @@ class TeardownProgress:
             event["object"] = step.entry.reference
         if step.text:
             event["text"] = step.text
-        line = f"{step.entry}  {step.text}" if step.what in ("refused", "found") else ""
+        line = f"{step.what:<9}{step.entry}  {step.text}" if step.what in ("refused", "found") else ""
+        line += "; it is tried again" if step.what == "refused" else ""
         self._renderer.tell(event, step.at, line)
 
     def decision(self, decision: Decision, now: dt.datetime) -> None:
@@ -132,12 +138,13 @@ def resume_command(path: Path) -> str:
     return f"pilotage delete --resume {quote(str(path))}"
 
 
-def print_result(result: TeardownResult, complete: Callable[[str], str], *, as_json: bool) -> None:
+def print_result(result: TeardownResult, complete: Callable[[str], str], form: str) -> None:
     """The end: what is gone, what is left and why, and how to go on. `complete` completes suggested commands."""
     receipt = result.receipt
-    if as_json:
+    if form in EVENT_FORMS:
         print_event(
             sys.stdout,
+            form,
             {
                 "event": "end",
                 "result": receipt.result,
@@ -151,33 +158,61 @@ def print_result(result: TeardownResult, complete: Callable[[str], str], *, as_j
         )
     elif result.complete:
         version = result.resource_version
-        say(*receipt_lines(receipt, str(result.path), f", read at resourceVersion {version}" if version else ""))
+        read_at = f", read at resourceVersion {version}" if version else ""
+        say(*receipt_lines(receipt, str(result.path), read_at), err=form != "text")
     else:
         say(*_left_lines(result, complete), err=True)
+    if form == "name":
+        print_report(form, None, _gone(receipt))
     if result.unsaved:
         say(f"Error: {result.unsaved}. The result above is true; the file is as it was at the start.", err=True)
 
 
-def print_endpoint_result(result: EndpointResult, complete: Callable[[str], str], *, as_json: bool) -> int:
+def print_endpoint_result(result: EndpointResult, planned: Ledger, complete: Callable[[str], str], form: str) -> int:
     """The end of the teardown of an endpoint by the operator. Returns the exit code.
 
-    `complete` completes suggested commands.
+    `planned`: the plan that was shown. `complete` completes suggested commands.
     """
     from pilotage.teardown.session.operator_teardown import EndpointEnd
 
     if result.unsaved:
         say(f"Error: {result.unsaved}. It is in the status of teardown/{result.record}, too.", err=True)
         return 1
-    if as_json:
-        print_event(sys.stdout, {"event": "end"} | _endpoint_event(result))
+    proven = result.receipt is not None and result.receipt.result == "complete"
+    done = proven or result.end is EndpointEnd.NOTHING_MADE
+    if form in EVENT_FORMS:
+        print_event(sys.stdout, form, {"event": "end"} | _endpoint_event(result))
     elif result.end is EndpointEnd.NOTHING_MADE:
-        say(f"{result.endpoint.ref} is gone. Nothing had been made for it.")
+        say(f"{result.endpoint.ref} is gone. Nothing had been made for it.", err=form != "text")
     elif result.receipt is not None:
-        say(*receipt_lines(result.receipt, str(result.path)))
+        receipt = msgspec.structs.replace(result.receipt, notes=_with_untracked(result.receipt, planned))
+        say(*receipt_lines(receipt, str(result.path)), err=form != "text")
     else:
         say(*_endpoint_left_lines(result, complete), err=True)
-    proven = result.receipt is not None and result.receipt.result == "complete"
-    return 0 if proven or result.end is EndpointEnd.NOTHING_MADE else 1
+    if form == "name":
+        print_report(form, None, _gone(result.receipt))
+        if done:
+            print_object(form, result.endpoint)
+    return 0 if done else 1
+
+
+def _with_untracked(receipt: Receipt, planned: Ledger) -> tuple[str, ...]:
+    """The notes of a receipt, and one for each object that was planned and goes with another that the receipt has.
+
+    An operator does not read all kinds, such as Endpoints: without these notes, the numbers would seem to differ.
+    """
+    tracked = receipt.ledger.by_uid()
+    untracked = (each for each in planned.going if each.uid not in tracked and each.owner in tracked)
+    more = (f"{each} goes with {tracked[each.owner]}, and is not in the receipt" for each in untracked)
+    return (*receipt.notes, *more)
+
+
+def _gone(receipt: Receipt | None) -> list[Name]:
+    """The objects that a receipt says are gone."""
+    if receipt is None:
+        return []
+    gone = {record.uid for record in receipt.objects if record.state == "gone"}
+    return [entry.full_name for entry in receipt.ledger.going if entry.uid in gone]
 
 
 def _endpoint_event(result: EndpointResult) -> dict[str, Any]:

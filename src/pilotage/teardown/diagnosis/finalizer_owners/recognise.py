@@ -140,9 +140,8 @@ class FinalizerOwners:
             if score and (best is None or score > best[0]):
                 best = score, each
         if best is None:
-            names = " or ".join(name for name in row.workloads if "*" not in name)
-            how = f"No workload named {names} was found." if names else ""
-            return _Found(None, how)
+            names = " or ".join(row.workloads)
+            return _Found(None, f"No workload was found whose name is that of the {row.who}: {names}." if names else "")
         return _Found(best[1], guessed=best[0] < 4)
 
     def _by_traces(self, item: Item, finalizer: str, writer: traces.Writer | None) -> _Found:
