@@ -27,7 +27,7 @@ from pilotage.api.endpoint import EndpointSpec
 from pilotage.api.names import ENDPOINTS, LABEL_ENDPOINT, LABEL_MANAGED_BY, MANAGED_BY
 from pilotage.serving import backend, desired_objects
 from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef, ResolvedModel, labels, revision_name
-from pilotage.traffic.contract import Backend
+from pilotage.traffic.contract import Backend, Mix
 from pilotage.traffic.routers import ROUTERS, RouteRequest
 
 Json = dict[str, Any]
@@ -134,7 +134,7 @@ async def deployment_changed(
     router = ROUTERS[route.kind]
     assert router.resource is not None
     target = Backend(*backend(subject, REVISION))
-    body = router.manifest(RouteRequest(namespace, name, labels(subject), route, (target,)))
+    body = router.manifest(RouteRequest(namespace, name, labels(subject), route, Mix((target,))))
     await memo.api.create(DesiredObject(router.resource, name, body, None))
     serving: Json = {
         "phase": "Serving",

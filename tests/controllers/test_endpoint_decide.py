@@ -36,7 +36,7 @@ from pilotage.controllers.routing import Routed
 from pilotage.kube.wire import format_time
 from pilotage.serving.parts import Capabilities, EndpointRef, Readiness, ResolvedModel
 from pilotage.serving.resources import AUTOSCALERS, CLAIMS, DEPLOYMENTS, SERVICES
-from pilotage.traffic.contract import Backend
+from pilotage.traffic.contract import Backend, Mix
 from pilotage.traffic.routers.httpproxy import HTTP_PROXIES
 from pilotage.traffic.routers.ingress import INGRESSES
 
@@ -136,7 +136,7 @@ def _fourth() -> Revision:
 
 
 BOTH = ("chat-1", "chat-2")
-TO_FIRST = MoveRoute(Backend("chat-1", PORT), (), ("chat",), ready=True)
+TO_FIRST = MoveRoute(Mix((Backend("chat-1", PORT),)), (), ("chat",), frozenset({"chat-1"}))
 REDEPLOYED = {"requested": B, "recorded": {1: "Previous", 2: "Current"}, "routed": MOVED_ON,
               "applied": applied(services=BOTH, r2=UP)}  # fmt: skip
 
@@ -229,16 +229,16 @@ CASES = [
          (WriteStatus(NO_ROUTER, NO_ROUTER.message, requeue_after=300.0),)),
     Case("the route stays where it is until the next revision is available", past("Current", "Starting"),
          seen(B, applied=applied(services=BOTH, r1=UP, r2=COMING)),
-         (MoveRoute(Backend("chat-1", PORT), ("chat-2",), ("chat", "newer"), ready=True),)),
+         (MoveRoute(Mix((Backend("chat-1", PORT),)), ("chat-2",), ("chat", "newer"), frozenset({"chat-1"})),)),
     Case("then it moves; both names of the model are valid meanwhile", past("Current", "Starting"),
          seen(B, applied=applied(services=BOTH, r1=UP, r2=UP)),
-         (MoveRoute(Backend("chat-2", PORT), ("chat-1",), ("chat", "newer"), ready=True),)),
+         (MoveRoute(Mix((Backend("chat-2", PORT),)), ("chat-1",), ("chat", "newer"), frozenset({"chat-2"})),)),
     Case("that it is where it was is no arrival", past("Current", "Starting"),
          seen(B, applied=applied(services=BOTH, r1=UP, r2=COMING), routed=MOVED, parts=(*FIRST, *SECOND, ROUTE),
               recorded={1: "Current", 2: "Starting"}),
          (WriteStatus(routed=MOVED, requeue_after=10.0),)),
     Case("a revision that serves and is not ready keeps the route", past("Current"),
-         seen(applied=applied(r1=COMING)), (TO_FIRST._replace(ready=False),)),
+         seen(applied=applied(r1=COMING)), (TO_FIRST._replace(reachable=frozenset()),)),
     Case("the shortest pause counts", past("Current"),
          seen(REJECTED, applied=applied(r1=COMING), routed=MOVING),
          (WriteStatus(REJECTED, REJECTED.message, MOVING, requeue_after=1.0),)),

@@ -140,8 +140,8 @@ def unreachable(report: dict[str, Any]) -> int:
 class Believes:
     """A `ProxyObserver` that takes everything for programmed."""
 
-    async def observe(self, _: ExpectedRoute) -> RouteStatus:
-        return RouteStatus(Programming.PROGRAMMED, 0, "believed")
+    async def observe(self, expected: ExpectedRoute) -> RouteStatus:
+        return RouteStatus(Programming.PROGRAMMED, dict.fromkeys(expected.counted, 0), "believed")
 
 
 async def test_an_operator_that_believes_its_router_loses_requests(contour: ContourCluster):

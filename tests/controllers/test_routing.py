@@ -100,11 +100,14 @@ class Envoy:
     readable = True
     in_flight: int | None = 0
 
-    async def observe(self, _: ExpectedRoute) -> RouteStatus:
+    async def observe(self, expected: ExpectedRoute) -> RouteStatus:
         if self.readable:
-            return RouteStatus(Programming.PROGRAMMED, self.in_flight, "programmed in 1 of 1 Envoys")
+            counts = {} if self.in_flight is None else dict.fromkeys(expected.counted, 0)
+            if counts:
+                counts[min(counts)] = self.in_flight or 0
+            return RouteStatus(Programming.PROGRAMMED, counts, "programmed in 1 of 1 Envoys")
         return RouteStatus(
-            Programming.PENDING, None, "programmed in 0 of 1 Envoys: pod/envoy-1 cannot be read (no answer)"
+            Programming.PENDING, text="programmed in 0 of 1 Envoys: pod/envoy-1 cannot be read (no answer)"
         )
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pilotage.kube import Resource
 from pilotage.teardown.snapshot.fields import dig, entries
-from pilotage.traffic.contract import Backend, Programming, RouteStatus
-from pilotage.traffic.routers.base import Router, RouteRequest, references
+from pilotage.traffic.contract import Backend, Mix, Programming, RouteStatus
+from pilotage.traffic.routers.base import Capability, Router, RouteRequest, checked, references
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -20,18 +20,18 @@ class DummyRouter(Router):
 
     kind = "DummyRoute"
     resource = Resource("dummy.example.com", "v1", "dummyroutes", "DummyRoute")
-    weighted = True
+    can = frozenset({Capability.WEIGHTS})
     fields = ("host",)
     needs = ("host",)
     rules = (("self.host != 'taken.example.com'", "this host is taken"),)
 
     def manifest(self, request: RouteRequest) -> Json:
         """Route with the weights of the request (`Router.manifest`)."""
-        return self.written(request, {"host": request.route.host, "to": references(request.backends)})
+        return self.written(request, {"host": request.route.host, "to": references(checked(request.mix).backends)})
 
-    def backends(self, obj: Json) -> list[Backend]:
-        """Backends with their weights (`Router.backends`)."""
-        return [Backend(each["name"], each["port"], each["weight"]) for each in entries(obj, "spec", "to")]
+    def mix(self, obj: Json) -> Mix:
+        """Backends with their weights (`Router.mix`)."""
+        return Mix(tuple(Backend(each["name"], each["port"], each["weight"]) for each in entries(obj, "spec", "to")))
 
     def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:
         """Accepted as soon as the dummy has seen the generation (`Router.status`)."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import Self
 
@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from field.ground.backends import PORT as SERVER_PORT
 from pilotage.api.endpoint import GatewayRef, Route
 from pilotage.kube import Absent, Client, Json, ObjectKey, Propagation, Resource, load_config
-from pilotage.traffic.contract import Backend, ExpectedRoute, Programming, RouteStatus, combined
+from pilotage.traffic.contract import Backend, ExpectedRoute, Mix, Programming, RouteStatus, combined
 from pilotage.traffic.proxies import Proxies, envoy_source, observe
 from pilotage.traffic.routers import ROUTERS, RouteRequest
 from pilotage.traffic.routers.base import Router
-from pilotage.traffic.shift import Done, ShiftTimeouts, WriteBackends, expected_route, next_step
+from pilotage.traffic.shift import Done, ShiftTimeouts, WriteMix, expected_route, next_step
 from tests.support.edge import Place
 
 PORT = 8080
@@ -116,7 +116,10 @@ class Moving:
         self.router, self.resource = router_of(route.kind)
 
     async def write(self, *backends: Backend) -> None:
-        body = self.router.manifest(RouteRequest(self.contour.namespace, self.name, {}, self.route, backends))
+        await self.write_mix(Mix(backends))
+
+    async def write_mix(self, mix: Mix) -> None:
+        body = self.router.manifest(RouteRequest(self.contour.namespace, self.name, {}, self.route, mix))
         await self.contour.client.apply(self.resource, body, force=True)
 
     async def read(self) -> Json | None:
@@ -127,7 +130,10 @@ class Moving:
         return found.to_dict()
 
     def expect(self, *backends: Backend, **options: frozenset[str]) -> ExpectedRoute:
-        return ExpectedRoute(self.contour.namespace, self.host, self.route.path, backends, **options)
+        return self.expect_mix(Mix(backends), **options)
+
+    def expect_mix(self, mix: Mix, **options: frozenset[str]) -> ExpectedRoute:
+        return ExpectedRoute(self.contour.namespace, self.host, self.route.path, mix, **options)
 
     async def seen(self, wanted: ExpectedRoute) -> RouteStatus:
         return await observe(self.contour.proxies, wanted)
@@ -146,26 +152,33 @@ class Moving:
 
     async def move(self, target: Backend, *others: Backend, timeouts: ShiftTimeouts, proven: bool = True) -> Done:
         """Move all traffic to the target; without `proven`, by the router's word alone."""
+        running = {each.service for each in others}
+        return await self.move_to(Mix((target,)), running, timeouts=timeouts, proven=proven)
+
+    async def move_to(
+        self, wanted: Mix, others: Collection[str] = (), *, timeouts: ShiftTimeouts, proven: bool = True
+    ) -> Done:
+        """Move the route to a mix of Services that are all reachable."""
         loop = asyncio.get_running_loop()
         proven_at: tuple[object, float] = (None, 0.0)
         async with asyncio.timeout(SECONDS_MAX):
             while True:
                 obj = await self.read()
-                says = self.router.backends(obj) if obj else []
+                says = self.router.mix(obj) if obj else Mix()
                 status = self.router.status(obj) if obj else RouteStatus(Programming.PENDING)
                 if proven:
-                    services = {each.service for each in others}
                     place = (self.contour.namespace, self.host, self.route.path)
-                    status = combined(status, await self.seen(expected_route(*place, says, target, others=services)))
+                    asked = expected_route(*place, says, wanted, others=others, reachable=wanted.services)
+                    status = combined(status, await self.seen(asked))
                 fact = (obj["metadata"]["generation"], status.programming) if obj else None
                 if fact != proven_at[0]:
                     proven_at = (fact, loop.time())
                 seconds = loop.time() - proven_at[1]
-                step = next_step(says, target, status, leaving=bool(others), proven_seconds=seconds, timeouts=timeouts)
+                step = next_step(says, wanted, status, others=others, proven_seconds=seconds, timeouts=timeouts)
                 if isinstance(step, Done):
                     return step
-                if isinstance(step, WriteBackends):
-                    await self.write(*step.backends)
+                if isinstance(step, WriteMix):
+                    await self.write_mix(step.mix)
                 else:
                     await asyncio.sleep(min(step.seconds, POLL_SECONDS))
 

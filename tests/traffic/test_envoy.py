@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from pilotage.traffic.contract import Backend, ExpectedRoute
+from pilotage.traffic.contract import Backend, ExpectedRoute, Mix
 from pilotage.traffic.envoy import STATS, EnvoyConfig, InvalidAnswer, in_flight, lacks, parsed
 from tests.traffic.dumps import ANSWER, REDIRECT, cluster, dump, listener, routes, stats, to
 
@@ -28,7 +28,8 @@ def loaded(
 
 
 def wanted(*weights: tuple[str, int], host: str = "a.example.com", path: str = "/", **options) -> ExpectedRoute:
-    return ExpectedRoute("chat", host, path, tuple(Backend(name, 8080, weight) for name, weight in weights), **options)
+    mix = Mix(tuple(Backend(name, 8080, weight) for name, weight in weights))
+    return ExpectedRoute("chat", host, path, mix, **options)
 
 
 def test_the_same_shares_are_the_same():
@@ -139,9 +140,9 @@ def test_requests_are_counted_that_are_under_way_or_wait_for_a_connection():
             "a.b__upstream_rq_active": 160,
         }
     )
-    assert in_flight(envoy, wanted(counted=frozenset({"old"}))) == 6
-    assert in_flight(envoy, wanted(counted=frozenset({"old", "older"}))) == 6
-    assert in_flight(envoy, wanted()) == 0
+    assert in_flight(envoy, wanted(counted=frozenset({"old"}))) == {"old": 6}
+    assert in_flight(envoy, wanted(counted=frozenset({"old", "older"}))) == {"old": 6, "older": 0}
+    assert in_flight(envoy, wanted()) == {}
 
 
 @pytest.mark.parametrize("gauge", ["upstream_rq_active", "upstream_rq_pending_active", "membership_healthy"])

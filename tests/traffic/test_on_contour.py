@@ -100,10 +100,10 @@ async def test_a_change_is_pending_until_envoy_has_it_whatever_the_router_says(c
     seen = await moving.seen(moving.expect(*weights))
     assert seen.programming is Programming.PENDING
     assert f"sends {moving.host}/ to {contour.namespace}/{old.service}:8080" in seen.text
-    assert said.in_flight is None
+    assert said.in_flight == {}
     contour.edge.release()
     assert await moving.until(moving.expect(*weights)) == RouteStatus(
-        Programming.PROGRAMMED, 0, "programmed in 1 of 1 Envoys"
+        Programming.PROGRAMMED, {}, "programmed in 1 of 1 Envoys"
     )
 
 
@@ -119,17 +119,18 @@ async def test_a_deleted_route_is_gone_when_envoy_has_let_go_and_its_streams_are
 
     async def streaming() -> RouteStatus:
         seen = await moving.seen(gone)
-        return seen if seen.in_flight else RouteStatus(Programming.REJECTED)
+        return seen if seen.in_flight_to(gone.counted) else RouteStatus(Programming.REJECTED)
 
     seen = await until(streaming, Programming.PENDING)
-    assert seen.in_flight == 1
+    assert seen.in_flight == {service.service: 1}
     assert f"still has a route from {moving.host}/ to {contour.namespace}/{service.service}:8080" in seen.text
     await contour.remove(moving.resource, moving.name)
-    assert (await moving.until(gone)).in_flight == 1
+    assert (await moving.until(gone)).in_flight == {service.service: 1}
     assert (await moving.seen(moving.expect())).programming is Programming.PROGRAMMED  # no route at all
 
     async def drained() -> RouteStatus:
-        return await moving.seen(gone) if (await moving.seen(gone)).in_flight == 0 else RouteStatus(Programming.PENDING)
+        seen = await moving.seen(gone)
+        return seen if seen.in_flight == {service.service: 0} else RouteStatus(Programming.PENDING)
 
     await until(drained, Programming.PROGRAMMED)
     assert contour.edge.stop_load(moving.host)["cut"] == 0

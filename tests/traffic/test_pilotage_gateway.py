@@ -7,7 +7,7 @@ import pytest
 from pilotage.api.endpoint import Route
 from pilotage.api.gateway_route import GatewayRoute
 from pilotage.kube import Json
-from pilotage.traffic.contract import Backend, Programming, RouteStatus
+from pilotage.traffic.contract import Backend, Mix, Programming, RouteStatus
 from pilotage.traffic.routers import RouteRequest
 from pilotage.traffic.routers.pilotage_gateway import ROUTER
 
@@ -16,7 +16,8 @@ OLD, NEW = Backend("old", 80, 100), Backend("new", 80, 0)
 
 def body(*backends: Backend, **route: Any) -> Json:
     wanted = Route(kind="PilotageGateway", **route)
-    return ROUTER.manifest(RouteRequest("chat", "assistant", {"a": "b"}, wanted, backends, ["qwen", "assistant"]))
+    request = RouteRequest("chat", "assistant", {"a": "b"}, wanted, Mix(backends), ["qwen", "assistant"])
+    return ROUTER.manifest(request)
 
 
 def said(state: str | None, *, observed: int = 3, counts: dict[str, int] | None = None, **more: Any) -> Json:
@@ -46,8 +47,8 @@ def test_what_is_written():
 def test_its_kind_takes_what_is_written_and_it_reads_the_same_back():
     written = body(OLD, NEW)
     assert GatewayRoute.read(written).spec.written().items() >= written["spec"].items()
-    assert ROUTER.backends(written) == [OLD, NEW]
-    assert ROUTER.backends({"spec": {"backends": [{"service": "old"}, {"weight": 1}, 7]}}) == [OLD]
+    assert ROUTER.mix(written) == Mix((OLD, NEW))
+    assert ROUTER.mix({"spec": {"backends": [{"service": "old"}, {"weight": 1}, 7]}}) == Mix((OLD,))
 
 
 def test_weights_that_mean_nothing_are_not_written():
@@ -74,13 +75,13 @@ def test_it_is_proven_at_its_generation_only(obj, proof, text):
 
 def test_requests_under_way_are_counted_for_those_that_are_asked_about():
     obj = said("Programmed", counts={"new": 2, "gone": 3, "other": 9})
-    assert ROUTER.status(obj, ["new"]).in_flight == 2
-    assert ROUTER.status(obj, ["new", "gone"]).in_flight == 5
-    assert ROUTER.status(obj, ["left long ago"]).in_flight == 0
+    assert ROUTER.status(obj, ["new"]).in_flight == {"new": 2}
+    assert ROUTER.status(obj, ["new", "gone"]).in_flight == {"new": 2, "gone": 3}
+    assert ROUTER.status(obj, ["left long ago"]).in_flight == {"left long ago": 0}
 
 
 def test_a_service_that_the_route_names_and_nobody_counts_is_not_idle():
-    assert ROUTER.status(said("Programmed"), ["new"]).in_flight is None
+    assert ROUTER.status(said("Programmed"), ["new"]).in_flight_to(["new"]) is None
 
 
 def test_nothing_is_counted_for_a_route_that_is_not_in_place():

@@ -12,14 +12,14 @@ from controlplane import Access
 from pilotage.kube import Client, load_config
 from pilotage.kube.transport import TransportError
 from pilotage.traffic import proxies as module
-from pilotage.traffic.contract import Backend, ExpectedRoute, Programming, RouteStatus
+from pilotage.traffic.contract import Backend, ExpectedRoute, Mix, Programming, RouteStatus
 from pilotage.traffic.envoy import DUMP, STATS
 from pilotage.traffic.proxies import EnvoyAdmin, Proxies, Unreadable, envoy_source, observe
 from pilotage_sim.loop import virtual
 from tests.support.transports import MemoryResponse, ScriptedTransport, answer
 from tests.traffic.dumps import cluster, dump, listener, routes, stats, to
 
-WANTED = ExpectedRoute("chat", "a.example.com", "/", (Backend("new", 8080),), counted=frozenset({"old"}))
+WANTED = ExpectedRoute("chat", "a.example.com", "/", Mix((Backend("new", 8080),)), counted=frozenset({"old"}))
 
 
 def having(service: str) -> bytes:
@@ -51,16 +51,16 @@ class Fake:
 
 async def test_every_envoy_must_have_it():
     assert await observe(Proxies([Fake("a", active=1), Fake("b", active=2)]), WANTED) == RouteStatus(
-        Programming.PROGRAMMED, 3, "programmed in 2 of 2 Envoys"
+        Programming.PROGRAMMED, {"old": 3}, "programmed in 2 of 2 Envoys"
     )
     assert await observe(Proxies([Fake("a"), Fake("b", has="old", active=2)]), WANTED) == RouteStatus(
-        Programming.PENDING, 2, "programmed in 1 of 2 Envoys: b sends a.example.com/ to chat/old:8080 1"
+        Programming.PENDING, {"old": 2}, "programmed in 1 of 2 Envoys: b sends a.example.com/ to chat/old:8080 1"
     )
 
 
 async def test_one_that_cannot_be_read_has_nothing_and_the_count_is_unknown():
     assert await observe(Proxies([Fake("a"), Fake("b", broken="it is down")]), WANTED) == RouteStatus(
-        Programming.PENDING, None, "programmed in 1 of 2 Envoys: b cannot be read (it is down)"
+        Programming.PENDING, {}, "programmed in 1 of 2 Envoys: b cannot be read (it is down)"
     )
 
 
@@ -181,7 +181,7 @@ async def test_an_envoy_that_never_answers_is_given_up(monkeypatch):
     status = await observe(Proxies([envoy_source(setting, client())]), WANTED)
     server.close()
     assert status == RouteStatus(
-        Programming.PENDING, None, f"programmed in 0 of 1 Envoys: {setting} cannot be read (no answer within 0.05 s)"
+        Programming.PENDING, {}, f"programmed in 0 of 1 Envoys: {setting} cannot be read (no answer within 0.05 s)"
     )
 
 
@@ -212,7 +212,7 @@ async def test_pods_are_found_by_label_and_read_through_the_api_server():
     transport = ScriptedTransport(running, *told)
     found = envoy_source("pods://projectcontour/app=envoy,tier in (edge):9001", Client(transport))
     assert await observe(Proxies([found]), WANTED) == RouteStatus(
-        Programming.PROGRAMMED, 0, "programmed in 2 of 2 Envoys"
+        Programming.PROGRAMMED, {"old": 0}, "programmed in 2 of 2 Envoys"
     )
     first, *others = [each.target for each in transport.requests]
     assert first.startswith("/api/v1/namespaces/projectcontour/pods?labelSelector=app%3Denvoy%2Ctier+in+%28edge%29")
@@ -225,7 +225,7 @@ async def test_without_any_pod_that_runs_nothing_is_proven():
     found = envoy_source("pods://projectcontour/app=envoy:9001", client(pods(a="waiting")))
     assert await observe(Proxies([found]), WANTED) == RouteStatus(
         Programming.PENDING,
-        None,
+        {},
         "programmed in 0 of 1 Envoys: pods://projectcontour/app=envoy:9001 has no pod that runs",
     )
 
@@ -263,7 +263,7 @@ async def test_a_real_api_server_leads_to_a_pod(cluster: Access, namespace_for_p
         async with Client.connect(load_config(kubeconfig=str(cluster.kubeconfig))) as client:
             found = envoy_source(f"pods://{namespace_for_pods}/app=envoy:{port}", client)
             assert await observe(Proxies([found]), WANTED) == RouteStatus(
-                Programming.PROGRAMMED, 0, "programmed in 1 of 1 Envoys"
+                Programming.PROGRAMMED, {"old": 0}, "programmed in 1 of 1 Envoys"
             )
         cluster.request("DELETE", f"{path}/envoy", {"gracePeriodSeconds": 0})
 

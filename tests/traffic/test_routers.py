@@ -8,8 +8,8 @@ from controlplane import Access
 from pilotage.api.base import SecretRef
 from pilotage.api.endpoint import EndpointSpec, GatewayRef, Route
 from pilotage.kube import ApiError, Client, Json, load_config
-from pilotage.traffic.contract import Backend, Programming, RouteStatus
-from pilotage.traffic.routers import ROUTERS, RouteRequest, route_problems
+from pilotage.traffic.contract import Backend, Copies, Mix, Programming, RouteStatus
+from pilotage.traffic.routers import ROUTERS, Capability, RouteRequest, route_problems
 from pilotage.traffic.routers.base import Router
 from tests.teardown.staged import install, theirs
 
@@ -29,7 +29,7 @@ def router(kind: str) -> Router:
 
 
 def body(kind: str, *backends: Backend) -> Json:
-    return router(kind).manifest(RouteRequest("chat", "assistant", {"a": "b"}, ROUTES[kind], backends))
+    return router(kind).manifest(RouteRequest("chat", "assistant", {"a": "b"}, ROUTES[kind], Mix(backends)))
 
 
 def test_an_httpproxy():
@@ -93,14 +93,15 @@ def test_an_ingress():
 
 @pytest.mark.parametrize("kind", ["HTTPProxy", "HTTPRoute"])
 def test_weights_are_read_back(kind):
-    assert router(kind).backends(body(kind, OLD, NEW)) == [OLD, NEW]
-    assert router(kind).backends(body(kind, OLD)) == [OLD]
-    assert router(kind).backends({"metadata": {}, "spec": {}}) == []
+    assert router(kind).mix(body(kind, OLD, NEW)) == Mix((OLD, NEW))
+    assert router(kind).mix(body(kind, OLD)) == Mix((OLD,))
+    assert router(kind).mix({"metadata": {}, "spec": {}}) == Mix()
 
 
 def test_the_one_backend_of_an_ingress_is_read_back():
-    assert router("Ingress").backends(body("Ingress", OLD)) == [OLD]
-    assert router("Ingress").backends({"spec": {"defaultBackend": {"service": {"name": "x", "port": {"number": 1}}}}})
+    assert router("Ingress").mix(body("Ingress", OLD)) == Mix((OLD,))
+    default = {"service": {"name": "x", "port": {"number": 1}}}
+    assert router("Ingress").mix({"spec": {"defaultBackend": default}}) == Mix((Backend("x", 1),))
 
 
 @pytest.mark.parametrize("kind", ROUTES)
@@ -111,14 +112,13 @@ def test_weights_that_would_not_mean_what_they_say_are_not_written(kind, backend
 
 
 def test_an_ingress_has_no_weights():
-    assert not router("Ingress").weighted
-    with pytest.raises(ValueError, match="no weights"):
+    with pytest.raises(ValueError, match="A route of kind Ingress cannot share requests between Services"):
         body("Ingress", OLD, NEW)
 
 
 def test_what_others_wrote_is_read_as_the_router_takes_it():
     proxy = {"spec": {"routes": [{"services": [{"name": "a", "port": 1}, {"name": "b", "port": 1, "mirror": True}]}]}}
-    assert router("HTTPProxy").backends(proxy) == [Backend("a", 1, 0)]
+    assert router("HTTPProxy").mix(proxy) == Mix((Backend("a", 1, 0),), copies=(Copies("b", 1, 100),))
     references = [
         {"name": "a", "port": 1},
         {"name": "b", "port": 1, "weight": 3, "namespace": "chat", "kind": "Service"},
@@ -126,7 +126,7 @@ def test_what_others_wrote_is_read_as_the_router_takes_it():
         {"name": "d", "kind": "Bucket"},
     ]
     route = {"metadata": {"namespace": "chat"}, "spec": {"rules": [{"backendRefs": references}]}}
-    assert router("HTTPRoute").backends(route) == [Backend("a", 1, 1), Backend("b", 1, 3)]
+    assert router("HTTPRoute").mix(route) == Mix((Backend("a", 1, 1), Backend("b", 1, 3)))
 
 
 @pytest.mark.parametrize(
@@ -225,13 +225,13 @@ def test_every_controller_of_an_httproute_has_a_say():
 async def test_a_real_api_server_takes_it_as_it_is(cluster: Access, namespace: str, kind: str):
     install(cluster, theirs("contour", "httpproxies.projectcontour.io"))
     install(cluster, theirs("gateway-api", "httproutes.gateway.networking.k8s.io"))
-    backends = [OLD, NEW] if router(kind).weighted else [OLD]
-    written = router(kind).manifest(RouteRequest(namespace, "assistant", {"a": "b"}, ROUTES[kind], backends))
+    mix = Mix((OLD, NEW) if Capability.WEIGHTS in router(kind).can else (OLD,))
+    written = router(kind).manifest(RouteRequest(namespace, "assistant", {"a": "b"}, ROUTES[kind], mix))
     resource = router(kind).resource
     assert resource
     async with Client.connect(load_config(kubeconfig=str(cluster.kubeconfig))) as client:
         kept = (await client.apply(resource, written, dry_run=True)).to_dict()
-        assert router(kind).backends(kept) == backends
+        assert router(kind).mix(kept) == mix
         without_defaults(kept["spec"], written["spec"])
         assert kept["spec"] == written["spec"]
         if kind == "HTTPRoute":  # the answer to an apply of a field that this version does not have

@@ -20,7 +20,11 @@ Intervals.__init__.__defaults__ = tuple(
 CARELESS = (
     (ProcessStop, "_drain", nothing),
     (Registrar, "withdraw", nothing),
-    (type(gateway.ROUTER), "status", lambda *_: RouteStatus(Programming.PROGRAMMED, 0, "believed")),
+    (
+        type(gateway.ROUTER),
+        "status",
+        lambda _, __, counted=(): RouteStatus(Programming.PROGRAMMED, dict.fromkeys(counted, 0), "believed"),
+    ),
 )
 for where, name, stand_in in CARELESS:
     setattr(where, name, stand_in)

@@ -1,6 +1,6 @@
 """The route of an endpoint: created when a revision can take traffic, moved through weight 0, proven where possible."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from pilotage.controllers.caches import Caches
@@ -11,10 +11,20 @@ from pilotage.runtime.clock import monotonic
 from pilotage.serving.drift import same
 from pilotage.serving.parts import DesiredObject, EndpointRef, labels
 from pilotage.serving.resources import SERVICES
-from pilotage.traffic.contract import Backend, Programming, ProxyObserver, RouteStatus, combined
+from pilotage.teardown.snapshot.fields import dig
+from pilotage.traffic.contract import Mix, Programming, ProxyObserver, RouteStatus, combined
 from pilotage.traffic.drain import TrafficWait
-from pilotage.traffic.routers import ROUTERS, Router, RouteRequest
-from pilotage.traffic.shift import POLL_SECONDS, Done, ShiftTimeouts, WriteBackends, expected_route, next_step
+from pilotage.traffic.routers import ROUTERS, Capability, Router, RouteRequest
+from pilotage.traffic.shift import (
+    POLL_SECONDS,
+    Done,
+    ShiftTimeouts,
+    WriteMix,
+    expected_route,
+    first_mix,
+    next_step,
+    unproven,
+)
 
 UNDECLARED = "field not declared in schema"
 """Message of an API server for an apply with a field that its version of the kind does not have. Nothing is written."""
@@ -24,7 +34,7 @@ class Routed(NamedTuple):
     """Progress of the route of an endpoint."""
 
     done: bool
-    """Whether all requests go where they should, and to nothing else."""
+    """Whether the route says exactly what is wanted, this is proven, and services that have left it are drained."""
     verified: bool
     reason: str
     """Reason for the condition."""
@@ -32,9 +42,19 @@ class Routed(NamedTuple):
     again: float | None
     """Seconds until the next reconcile; None: no other than by events."""
     services: frozenset[str] = frozenset()
-    """The Services that the route names."""
+    """The Services that the route names, or named before this step."""
     conflict: str = ""
     """Message about host names or models of the route that lead to another endpoint; empty: none."""
+    mix: Mix = Mix()
+    """The mix that the route says now."""
+    proven: bool = False
+    """Whether that mix counts as programmed: seen in every proxy, or accepted and given its time."""
+    effective: Mapping[str, float] | None = None
+    """Percentage of the requests of the main branch that each service really gets; None: unknown."""
+    in_flight: Mapping[str, int] = {}
+    """Requests in flight by service; unknown for those that are not in it."""
+    measured: object = None
+    """`status.measured` of a GatewayRoute as it is in the API, if there is any."""
 
 
 class Routing:
@@ -52,15 +72,15 @@ class Routing:
         self._since: dict[str, tuple[str, int, Programming, float]] = {}
         self._old_kinds: set[str] = set()
 
-    def part(self, subject: EndpointRef, backends: Collection[Backend], models: Sequence[str] = ()) -> DesiredObject:
-        """The route object. EndpointProblem for a kind without a router; ValueError for weights it cannot have.
+    def part(self, subject: EndpointRef, mix: Mix, models: Sequence[str] = ()) -> DesiredObject:
+        """The route object. EndpointProblem for a kind without a router; ValueError for a mix it cannot have.
 
         `models`: what clients call the model.
         """
         router = _router(subject)
         assert router.resource is not None
         route = subject.spec.route
-        request = RouteRequest(subject.namespace, subject.name, labels(subject), route, tuple(backends), models)
+        request = RouteRequest(subject.namespace, subject.name, labels(subject), route, mix, models)
         manifest = router.manifest(request)
         if router.kind in self._old_kinds:
             manifest = router.plain(manifest)
@@ -75,57 +95,77 @@ class Routing:
     async def move(
         self,
         subject: EndpointRef,
-        target: Backend,
+        wanted: Mix,
         running: Collection[str],
         models: Sequence[str] = (),
         *,
-        ready: bool,
+        reachable: Collection[str] = (),
     ) -> Routed:
-        """One step towards all requests going to `target`. `running`: Services of other revisions that are there.
+        """One step towards a route that says `wanted`. `running`: Services of other revisions that are there.
 
-        `models`: what clients call the model. `ready`: the target has replicas that answer.
+        `models`: what clients call the model. `reachable`: Services with replicas that answer, so that proxies must
+        know an address of them. EndpointProblem for a mix that a route of this kind cannot have.
         """
         router = _router(subject)
-        found = self.current(subject) or await self._write(subject, [target], models)
+        if problems := router.problems(wanted):
+            raise EndpointProblem("RouteCannot", " ".join(problems))
+        found = self.current(subject) or await self._write(subject, first_mix(wanted), models)
         body: Json = found.to_dict()
-        backends = router.backends(body)
-        if self._is_another(subject, backends, models, found):
-            found = await self._write(subject, backends, models)
+        now = router.mix(body)
+        if self._is_another(subject, now, models, found):
+            found = await self._write(subject, now, models)
             body = found.to_dict()
-        status = await self._status(router, subject, body, backends, target, running, ready=ready)
+        status = await self._status(router, subject, body, now, wanted, running, reachable)
+        timeouts = ShiftTimeouts(drain_seconds=float(subject.spec.deletion.drain_seconds))
+        proven_seconds = self._proven_seconds(found, status)
         step = next_step(
-            backends,
-            target,
+            now,
+            wanted,
             status,
-            proven_seconds=self._proven_seconds(found, status),
-            leaving=bool(set(running) - {target.service}),
-            weighted=router.weighted,
-            missing=await self._missing(subject, backends, target),
-            timeouts=ShiftTimeouts(drain_seconds=float(subject.spec.deletion.drain_seconds)),
+            others=running,
+            proven_seconds=proven_seconds,
+            weighted=Capability.WEIGHTS in router.can,
+            missing=await self._missing(subject, now.services - wanted.services),
+            timeouts=timeouts,
         )
-        services = frozenset(each.service for each in backends)
+        routed = Routed(
+            False,
+            False,
+            "Waiting",
+            "",
+            POLL_SECONDS,
+            now.services,
+            status.conflict,
+            now,
+            unproven(status, proven_seconds, timeouts) is None,
+            status.effective,
+            status.in_flight,
+            dig(body, "status", "measured"),
+        )
         match step:
-            case WriteBackends(backends=wanted):
-                await self._write(subject, wanted, models)
-                named = services | {each.service for each in wanted}
-                return Routed(False, False, "Moving", f"The route is moved: {_shares(wanted)}.", POLL_SECONDS, named)
+            case WriteMix(mix=mix):
+                await self._write(subject, mix, models)
+                named = now.services | mix.services
+                return routed._replace(
+                    reason="Moving", text=f"The route is moved: {mix}.", services=named, mix=mix, proven=False
+                )
             case TrafficWait(text=text, seconds=seconds):
                 reason = "Rejected" if status.programming is Programming.REJECTED else "Waiting"
-                return Routed(False, False, reason, text, seconds, services)
+                return routed._replace(reason=reason, text=text, again=seconds)
             case Done(verified=verified):
-                return Routed(True, verified, "Done", status.text, None, services, status.conflict)
+                return routed._replace(done=True, verified=verified, reason="Done", text=status.text, again=None)
 
-    def _is_another(self, subject: EndpointRef, backends: list[Backend], models: Sequence[str], found: Object) -> bool:
-        """Whether it differs in more than its backends: the host was changed, or somebody has edited it."""
+    def _is_another(self, subject: EndpointRef, mix: Mix, models: Sequence[str], found: Object) -> bool:
+        """Whether it differs in more than its mix: the host was changed, or somebody has edited it."""
         try:
-            return not same(self.part(subject, backends, models), found)
+            return not same(self.part(subject, mix, models), found)
         except ValueError:
             return False  # nothing that we would write: the next step puts all of it right
 
-    async def _missing(self, subject: EndpointRef, backends: list[Backend], target: Backend) -> set[str]:
-        """The Services that the route names and that are not there."""
+    async def _missing(self, subject: EndpointRef, services: Collection[str]) -> set[str]:
+        """Those of the Services that are not there."""
         missing = set()
-        for name in {each.service for each in backends} - {target.service}:
+        for name in services:
             key = ObjectKey(subject.namespace, name)
             if self._caches.get(SERVICES, key) is None:
                 try:
@@ -134,30 +174,29 @@ class Routing:
                     missing.add(name)
         return missing
 
-    async def _write(self, subject: EndpointRef, backends: Collection[Backend], models: Sequence[str]) -> Object:
+    async def _write(self, subject: EndpointRef, mix: Mix, models: Sequence[str]) -> Object:
         """Make the route so, without what an old version of its kind does not know."""
         try:
-            return await self._maker.apply(subject, self.part(subject, backends, models))
+            return await self._maker.apply(subject, self.part(subject, mix, models))
         except ApiError as error:
             if UNDECLARED not in error.message or subject.spec.route.kind in self._old_kinds:
                 raise
         self._old_kinds.add(subject.spec.route.kind)
-        return await self._maker.apply(subject, self.part(subject, backends, models))
+        return await self._maker.apply(subject, self.part(subject, mix, models))
 
     async def _status(
         self,
         router: Router,
         subject: EndpointRef,
         body: Json,
-        backends: list[Backend],
-        target: Backend,
+        now: Mix,
+        wanted: Mix,
         running: Collection[str],
-        *,
-        ready: bool,
+        reachable: Collection[str],
     ) -> RouteStatus:
         route = subject.spec.route
         expected = expected_route(
-            subject.namespace, route.host or "", route.path, backends, target, others=running, reachable=ready
+            subject.namespace, route.host, route.path, now, wanted, others=running, reachable=reachable
         )
         said = router.status(body, expected.counted)
         return said if router.proves else combined(said, await self._observer.observe(expected))
@@ -181,7 +220,3 @@ def _router(subject: EndpointRef) -> Router:
     if router is None or router.resource is None:
         raise EndpointProblem("NoRouter", f"route.kind {kind} is not served by this operator.")
     return router
-
-
-def _shares(backends: Collection[Backend]) -> str:
-    return ", ".join(f"{each.service} {each.weight}" for each in backends)

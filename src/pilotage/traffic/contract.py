@@ -1,6 +1,7 @@
 """The values that routers, proxies and the controllers that move traffic exchange. No I/O here."""
 
 import enum
+from collections.abc import Collection, Mapping
 from typing import NamedTuple, Protocol
 
 WHOLE = 100
@@ -13,6 +14,8 @@ class Backend(NamedTuple):
     service: str
     port: int
     weight: int = WHOLE
+    slots: tuple[int, ...] = ()
+    """Slots of 0 to 99 that it has where requests are assigned by a key; as many as its weight, oldest first."""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -62,7 +65,10 @@ class Stickiness(NamedTuple):
 
 
 class Mix(NamedTuple):
-    """The destinations of the requests of a route."""
+    """The destinations of the requests of a route.
+
+    A mix that is wanted names a service once in each branch, and the weights of each branch add up to `WHOLE`.
+    """
 
     backends: tuple[Backend, ...] = ()
     """Main branch: requests that no other branch matches."""
@@ -77,6 +83,18 @@ class Mix(NamedTuple):
         branches = (self.backends, *(each.backends for each in self.branches))
         copied = {each.service for each in self.copies}
         return frozenset(copied.union(each.service for backends in branches for each in backends))
+
+    def __str__(self) -> str:
+        words = [_shares(self.backends)]
+        for each in self.branches:
+            match = " and ".join(f"{name}: {value}" for name, value in each.headers)
+            words.append(f"with {match} {_shares(each.backends)}")
+        words += [f"copies of {each.percent} % to {each.service}" for each in self.copies]
+        return "; ".join(words)
+
+
+def _shares(backends: tuple[Backend, ...]) -> str:
+    return ", ".join(f"{each.service} {each.weight}" for each in backends)
 
 
 class Programming(enum.Enum):
@@ -96,25 +114,32 @@ class RouteStatus(NamedTuple):
     """State of a route in its controller and in the proxies."""
 
     programming: Programming
-    in_flight: int | None = None
-    """Requests in flight to the counted services; None: unknown, because no proxy or not every proxy could be read."""
+    in_flight: Mapping[str, int] = {}
+    """Requests in flight by service, of the counted ones. Of one that is not in it the number is unknown."""
     text: str = ""
     """Message for people: which proxies have the route, which lack it, or why it is refused."""
     conflict: str = ""
     """Message about host names or models of the route that lead to another endpoint; empty: none."""
+    effective: Mapping[str, float] | None = None
+    """Percentage of the requests of the main branch that each service really gets; None: unknown."""
+
+    def in_flight_to(self, services: Collection[str]) -> int | None:
+        """Requests in flight to all of these services; None if the number is unknown for any of them."""
+        counts = [self.in_flight.get(each) for each in services]
+        return None if None in counts else sum(each for each in counts if each is not None)
 
 
 class ExpectedRoute(NamedTuple):
     """Configuration that every proxy should have loaded for a host and a path.
 
-    Without `backends`: no route to any of the `counted` services; without these too: no route at all.
+    With an empty mix: no route to any of the `counted` services; without these too: no route at all.
     """
 
     namespace: str
     host: str
     """Host of the route; empty: all hosts."""
     path: str
-    backends: tuple[Backend, ...] = ()
+    mix: Mix = Mix()
     counted: frozenset[str] = frozenset()
     """Services whose requests in flight are counted."""
     reachable: frozenset[str] = frozenset()

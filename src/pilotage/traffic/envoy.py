@@ -95,11 +95,11 @@ def lacks(loaded: EnvoyConfig, wanted: ExpectedRoute) -> str:
     """The first difference from the expected route, for people; empty if there is none."""
     rules = [each for each in loaded.routes.get(wanted.host.lower() or "*", ()) if each.path == _plain(wanted.path)]
     where = f"{wanted.host or '*'}{wanted.path}"
-    if not wanted.backends:
+    if not wanted.mix.backends:
         return _leftover(loaded, rules, wanted, where)
     if not rules:
         return f"has no route for {where}"
-    shares = _shares({Service(wanted.namespace, *each.key): each.weight for each in wanted.backends}.items())
+    shares = _shares({Service(wanted.namespace, *each.key): each.weight for each in wanted.mix.backends}.items())
     for rule in rules:
         if rule.clusters is None:
             return f"answers {where} by itself"
@@ -115,9 +115,9 @@ def lacks(loaded: EnvoyConfig, wanted: ExpectedRoute) -> str:
     return ""
 
 
-def in_flight(loaded: EnvoyConfig, wanted: ExpectedRoute) -> int:
-    """Requests to the counted services, active or waiting for a connection."""
-    return sum(loaded.active.get((wanted.namespace, each), 0) for each in wanted.counted)
+def in_flight(loaded: EnvoyConfig, wanted: ExpectedRoute) -> dict[str, int]:
+    """Requests to each of the counted services, active or waiting for a connection."""
+    return {each: loaded.active.get((wanted.namespace, each), 0) for each in wanted.counted}
 
 
 def _leftover(loaded: EnvoyConfig, rules: list[EnvoyRoute], wanted: ExpectedRoute, where: str) -> str:

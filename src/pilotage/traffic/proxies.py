@@ -110,13 +110,14 @@ class Proxies:
 async def observe(proxies: Proxies, wanted: ExpectedRoute) -> RouteStatus:
     """Status of a route in the Envoys: PROGRAMMED if each of them was read and has it, else PENDING.
 
-    The text names the Envoys that differ. Requests in flight are None unless every Envoy was read.
+    The text names the Envoys that differ. Requests in flight are unknown unless every Envoy was read.
     """
     readings = await proxies.readings()
     if not readings:
         return RouteStatus(Programming.PENDING, text="no Envoy was found")
     counts = [in_flight(each.loaded, wanted) for each in readings if each.loaded is not None]
-    flying = sum(counts) if len(counts) == len(readings) else None
+    are_complete = len(counts) == len(readings)
+    flying = {each: sum(count[each] for count in counts) for each in wanted.counted} if are_complete else {}
     missing = [
         f"{each.name} {what}"
         for each in readings

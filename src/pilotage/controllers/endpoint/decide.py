@@ -28,7 +28,7 @@ from pilotage.controllers.routing import Routed
 from pilotage.kube import Resource
 from pilotage.kube.wire import parse_time
 from pilotage.serving.parts import Capabilities, EndpointRef, Readiness
-from pilotage.traffic.contract import Backend
+from pilotage.traffic.contract import Backend, Mix
 from pilotage.traffic.routers import ROUTERS
 
 PODS_AFTER = dt.timedelta(seconds=10)
@@ -117,15 +117,15 @@ class ListPods(NamedTuple):
 
 
 class MoveRoute(NamedTuple):
-    """Write the route into the ledger, then take a step towards one Service for all requests. The result is needed."""
+    """Write the route into the ledger, then take a step towards a mix of its Services. The result is needed."""
 
-    target: Backend
+    mix: Mix
     others: tuple[str, ...] = ()
     """Services of other revisions that exist."""
     models: tuple[str, ...] = ()
     """Names by which clients may call the model."""
-    ready: bool = False
-    """Whether the target has replicas that answer."""
+    reachable: frozenset[str] = frozenset()
+    """Services of the mix that have replicas which answer."""
 
 
 class AnnounceServing(NamedTuple):
@@ -340,10 +340,10 @@ class _Deciding:
         models = {name for name in (each.model.name for each in both) if all(each.answers_to(name) for each in both)}
         applied = self.observed.applied
         return MoveRoute(
-            Backend(name, port),
+            Mix((Backend(name, port),)),
             tuple(sorted(others & applied.services)) if applied is not None else (),
             tuple(sorted(models)),
-            ready=ready is not None and ready.ready > 0,
+            frozenset({name} if ready is not None and ready.ready > 0 else ()),
         )
 
     def arrive(self) -> None:

@@ -241,7 +241,7 @@ class EndpointReconcile:
         await self._record(self._route())
         routing = self._with.routing
         try:
-            routed = await routing.move(self._subject, step.target, step.others, step.models, ready=step.ready)
+            routed = await routing.move(self._subject, step.mix, step.others, step.models, reachable=step.reachable)
             for route in self._route():
                 if (made := routing.current(self._subject)) is not None:
                     self._ledger.made(route, made.meta.uid)

@@ -58,10 +58,11 @@ class GatewayRouteDrain:
                 )
             return _withheld(status.text, now, PENDING_SECONDS)
         detached = (now - self._since.setdefault(entry.uid, now)).total_seconds()
-        wait = undrained(status.in_flight, detached, DrainLimits(self._state.ledger.policy.drain_seconds))
+        in_flight = status.in_flight_to(services)
+        wait = undrained(in_flight, detached, DrainLimits(self._state.ledger.policy.drain_seconds))
         if wait is not None:
             return _withheld(wait.countdown, now, min(wait.seconds, PENDING_SECONDS), draining=True)
-        self._state.note([cut_short(status.in_flight)])
+        self._state.note([cut_short(in_flight)])
         self.drained.add(entry.uid)
         return None
 
@@ -71,7 +72,7 @@ class GatewayRouteDrain:
             found = self._caches.get(GATEWAY_ROUTES, entry.key) or await self._client.get(GATEWAY_ROUTES, entry.key)
             if found.meta.uid != entry.uid or found.meta.terminating:
                 return None
-            shares = ROUTER.backends(found.to_dict())
+            shares = ROUTER.mix(found.to_dict()).backends
             if found.get("status", "observedGeneration") is None or not any(each.weight for each in shares):
                 return found
             backends = [{"service": each.service, "port": each.port, "weight": 0} for each in shares]

@@ -152,11 +152,12 @@ class CacheObserver(Observer):
         now = self.state.clock.now()
         self._detached_at = self._detached_at or now
         detached = (now - self._detached_at).total_seconds()
-        wait = undrained(status.in_flight, detached, DrainLimits(self.state.ledger.policy.drain_seconds))
+        in_flight = status.in_flight_to(self._services())
+        wait = undrained(in_flight, detached, DrainLimits(self.state.ledger.policy.drain_seconds))
         if wait is not None:
             return False, wait.countdown
         self._drained = True
-        self.state.note([cut_short(status.in_flight)])
+        self.state.note([cut_short(in_flight)])
         return True, ""
 
     async def verified(self) -> Collection[str]:
@@ -172,7 +173,7 @@ class CacheObserver(Observer):
 
     async def _ask_proxies(self) -> RouteStatus | None:
         if services := self._services():
-            nothing = ExpectedRoute(self._routes[0].namespace, "", "", (), frozenset(services))
+            nothing = ExpectedRoute(self._routes[0].namespace, "", "", counted=frozenset(services))
             self._route_status = await self._proxies.observe(nothing)
         return self._route_status
 

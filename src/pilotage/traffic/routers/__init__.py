@@ -1,14 +1,14 @@
 """Routers: one file for each kind of route, found here by that kind.
 
-Every module of this package that has a `ROUTER` is registered; `base` says what that is. A router is pure: it turns
-backends into an object, and an object into backends and a status. It neither moves weights nor reads proxies.
+Every module of this package that has a `ROUTER` is registered; `base` says what that is. A router is pure: it turns a
+mix into an object, and an object into a mix and a status. It neither moves weights nor reads proxies.
 """
 
 import pkgutil
 from importlib import import_module
 
 from pilotage.api.endpoint import EndpointSpec
-from pilotage.traffic.routers.base import Router, RouteRequest, UrlRequest
+from pilotage.traffic.routers.base import Capability, Router, RouteRequest, UrlRequest
 
 _MODULES = [import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)]
 
@@ -30,4 +30,4 @@ def route_problems(spec: EndpointSpec) -> list[str]:
     return [f"A route of kind {spec.route.kind} leads to pods; on a Host, use {others}."]
 
 
-__all__ = ["ROUTERS", "ROUTE_RESOURCES", "RouteRequest", "Router", "UrlRequest", "route_problems"]
+__all__ = ["ROUTERS", "ROUTE_RESOURCES", "Capability", "RouteRequest", "Router", "UrlRequest", "route_problems"]

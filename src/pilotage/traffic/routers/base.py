@@ -6,14 +6,27 @@ and caches and the choices of the command line come from it. What a teardown kno
 catalogue.
 """
 
+import enum
+import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from pilotage.api.endpoint import Route
 from pilotage.kube import Json, Resource
 from pilotage.teardown.snapshot.fields import dig
-from pilotage.traffic.contract import Backend, RouteStatus
+from pilotage.traffic.contract import WHOLE, Backend, Branch, Copies, Header, Mix, RouteStatus
+
+
+class Capability(enum.Enum):
+    """Something that a route can do beside sending all requests to one Service, in the words of a refusal."""
+
+    WEIGHTS = "share requests between Services"
+    MATCH = "choose requests by a header"
+    MIRROR = "copy requests to another Service"
+    MIRROR_PERCENT = "copy a part of the requests: copy all of them, or none"
+    MIRROR_LIMIT = "limit the number of copies in flight"
+    STICKY = "keep requests with the same key on one side"
 
 
 class RouteRequest(NamedTuple):
@@ -24,7 +37,7 @@ class RouteRequest(NamedTuple):
     labels: Mapping[str, str]
     route: Route
     """Route of the endpoint's spec."""
-    backends: Sequence[Backend]
+    mix: Mix
     models: Sequence[str] = ()
     """Names of the model in requests, for a router that looks at them."""
 
@@ -51,8 +64,8 @@ class Router(ABC):
     """Kind in `spec.route.kind` of an endpoint."""
     resource: ClassVar[Resource | None]
     """Kind of the object that it writes; None: none, and `manifest` must not be called."""
-    weighted: ClassVar[bool]
-    """Whether a route can have several backends with weights. Without, a switch is direct."""
+    can: ClassVar[frozenset[Capability]] = frozenset()
+    """Capabilities of a route. Without WEIGHTS, a switch is direct."""
     proves: ClassVar[bool] = False
     """Whether the status of the route is the proof, so that no proxy is read."""
     built_in: ClassVar[bool] = False
@@ -68,7 +81,7 @@ class Router(ABC):
 
     @abstractmethod
     def manifest(self, request: RouteRequest) -> Json:
-        """The whole object. ValueError for weights that are all 0, or that it cannot write."""
+        """The whole object. ValueError for a mix that would not mean what it says (`checked`), or cannot be written."""
 
     def plain(self, manifest: Json) -> Json:
         """The same without fields that older versions of the kind do not have.
@@ -78,8 +91,12 @@ class Router(ABC):
         return manifest
 
     @abstractmethod
-    def backends(self, obj: Json) -> list[Backend]:
-        """The backends of an object, ours or changed by somebody else. Empty where it names none."""
+    def mix(self, obj: Json) -> Mix:
+        """The mix of an object, ours or changed by somebody else. Empty where it names no Service.
+
+        All Services that it names are in it. One that gets requests by a rule which no mix has is in the main branch
+        at weight 0.
+        """
 
     @abstractmethod
     def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:
@@ -87,6 +104,14 @@ class Router(ABC):
 
         PROGRAMMED only if the router `proves`, with the requests in flight to the `counted` services.
         """
+
+    def problems(self, mix: Mix) -> list[str]:
+        """Why a route of this kind cannot have a mix, in sentences for people; empty if it can."""
+        return [
+            f"A route of kind {self.kind} cannot {each.value}."
+            for each in Capability
+            if each in _needed(mix) and each not in self.can
+        ]
 
     def url(self, request: UrlRequest) -> str | None:
         """Base URL of the OpenAI API for clients; None: unknown."""
@@ -109,21 +134,74 @@ def with_api_path(base: str, path: str) -> str:
     return f"{base}{path.rstrip('/')}/v1"
 
 
-def checked(backends: Sequence[Backend]) -> Sequence[Backend]:
-    """The same; ValueError where they would not mean what they say."""
-    if not any(each.weight > 0 for each in backends):
-        raise ValueError(f"no backend has a weight: {', '.join(map(str, backends)) or 'there is none'}")
-    if any(each.weight < 0 for each in backends):
-        raise ValueError(f"a weight is negative: {', '.join(map(str, backends))}")
-    return backends
+def checked(mix: Mix) -> Mix:
+    """The same; ValueError where it would not mean what it says."""
+    for backends in (mix.backends, *(each.backends for each in mix.branches)):
+        words = ", ".join(map(str, backends))
+        if not any(each.weight > 0 for each in backends):
+            raise ValueError(f"no backend has a weight: {words or 'there is none'}")
+        if any(each.weight < 0 for each in backends):
+            raise ValueError(f"a weight is negative: {words}")
+    if any(not each.headers for each in mix.branches):
+        raise ValueError("a branch has no headers")
+    if any(not 0 < each.percent <= WHOLE for each in mix.copies):
+        raise ValueError("copies must be 1 to 100 percent: some take 0 for all")
+    return mix
+
+
+class ReadRule(NamedTuple):
+    """A rule of a route, as a router has read it."""
+
+    headers: tuple[Header, ...] | None
+    """Headers that requests must have; empty: any requests. None: there are conditions that no mix has."""
+    backends: tuple[Backend, ...]
+    copies: tuple[Copies, ...] = ()
+
+
+def mix_of(rules: Iterable[ReadRule]) -> Mix:
+    """The mix that some rules make up, for `Router.mix`."""
+    main: list[Backend] = []
+    branches: list[Branch] = []
+    copies: dict[Copies, None] = {}
+    for rule in rules:
+        if rule.headers:
+            branches.append(Branch(rule.headers, rule.backends))
+        else:
+            main += (each if rule.headers is not None else each._replace(weight=0) for each in rule.backends)
+        copies |= dict.fromkeys(rule.copies)
+    return Mix(tuple(main), tuple(branches), tuple(copies))
+
+
+def overlapping(mix: Mix) -> list[tuple[Branch, Branch]]:
+    """Pairs of branches that one request can match, in their order."""
+    return [
+        (first, second)
+        for first, second in itertools.combinations(mix.branches, 2)
+        if not any(
+            mine.name == its.name and mine.value != its.value for mine in first.headers for its in second.headers
+        )
+    ]
 
 
 def references(backends: Sequence[Backend]) -> list[Json]:
-    """Backends as HTTPProxy and HTTPRoute write them. ValueError as of `checked`."""
-    return [{"name": each.service, "port": each.port, "weight": each.weight} for each in checked(backends)]
+    """Backends as HTTPProxy and HTTPRoute write them."""
+    return [{"name": each.service, "port": each.port, "weight": each.weight} for each in backends]
 
 
 def is_current(condition: Json, obj: Json) -> bool:
     """Whether a condition is about the current generation of an object."""
     observed: object = condition.get("observedGeneration")
     return observed is not None and observed == dig(obj, "metadata", "generation")
+
+
+def _needed(mix: Mix) -> set[Capability]:
+    """The capabilities that a mix takes."""
+    needs = {
+        Capability.WEIGHTS: len(mix.backends) > 1 or any(len(each.backends) > 1 for each in mix.branches),
+        Capability.MATCH: bool(mix.branches),
+        Capability.MIRROR: bool(mix.copies),
+        Capability.MIRROR_PERCENT: any(each.percent != WHOLE for each in mix.copies),
+        Capability.MIRROR_LIMIT: any(each.concurrent_max is not None for each in mix.copies),
+        Capability.STICKY: mix.sticky is not None,
+    }
+    return {each for each, needed in needs.items() if needed}

@@ -1,16 +1,27 @@
 """HTTPRoute of the Gateway API.
 
 Its weights are shares, 1 where none is given. All of them 0 means an error for every request: that is not written
-here. A route has a status for each Gateway; `Accepted` and `ResolvedRefs` with the current generation say that the
-controller has accepted it, and nothing says that a proxy has it.
+here. A branch is one more rule, and each rule has the filters that copy requests. Contour ignores their percentage and
+copies all requests, so no other share is written. A route has a status for each Gateway; `Accepted` and `ResolvedRefs`
+with the current generation say that the controller has accepted it, and nothing says that a proxy has it.
 """
 
 from collections.abc import Collection
 
 from pilotage.kube import Json, Resource
 from pilotage.teardown.snapshot.fields import dig, entries, number
-from pilotage.traffic.contract import Backend, Programming, RouteStatus
-from pilotage.traffic.routers.base import Router, RouteRequest, is_current, references
+from pilotage.traffic.contract import WHOLE, Backend, Branch, Copies, Header, Mix, Programming, RouteStatus
+from pilotage.traffic.routers.base import (
+    Capability,
+    ReadRule,
+    Router,
+    RouteRequest,
+    checked,
+    is_current,
+    mix_of,
+    overlapping,
+    references,
+)
 
 HTTP_ROUTES = Resource("gateway.networking.k8s.io", "v1", "httproutes", "HTTPRoute")
 
@@ -24,7 +35,7 @@ class HttpRouteRouter(Router):
 
     kind = "HTTPRoute"
     resource = HTTP_ROUTES
-    weighted = True
+    can = frozenset({Capability.WEIGHTS, Capability.MATCH, Capability.MIRROR})
     fields = ("host", "gateway")
     needs = ("gateway",)
 
@@ -33,12 +44,9 @@ class HttpRouteRouter(Router):
         route = request.route
         if route.gateway is None:
             raise ValueError(f"{request.namespace}/{request.name}: an HTTPRoute without a Gateway")
-        rule = {
-            "matches": [{"path": {"type": "PathPrefix", "value": route.path}}],
-            "backendRefs": references(request.backends),
-            "timeouts": {"request": "0s", "backendRequest": "0s"},  # none: an answer takes as long as it takes
-        }
-        spec: Json = {"parentRefs": [route.gateway.written()], "rules": [rule]}
+        mix = checked(request.mix)
+        rules = [_rule(route.path, each, mix.copies) for each in (*mix.branches, Branch((), mix.backends))]
+        spec: Json = {"parentRefs": [route.gateway.written()], "rules": rules}
         if route.host:
             spec["hostnames"] = [route.host]
         return self.written(request, spec)
@@ -50,17 +58,21 @@ class HttpRouteRouter(Router):
         ]
         return manifest | {"spec": manifest["spec"] | {"rules": rules}}
 
-    def backends(self, obj: Json) -> list[Backend]:
+    def mix(self, obj: Json) -> Mix:
         """The Services of all rules. Any other reference is left out, and removed by the next write."""
         home = dig(obj, "metadata", "namespace")
-        return [
-            Backend(each["name"], number(each, "port"), number(each, "weight", default=1))
-            for rule in entries(obj, "spec", "rules")
-            for each in entries(rule, "backendRefs")
-            if isinstance(each.get("name"), str)
-            and each.get("kind", "Service") == "Service"
-            and each.get("namespace", home) == home
-        ]
+        return mix_of(_read(rule, home) for rule in entries(obj, "spec", "rules"))
+
+    def problems(self, mix: Mix) -> list[str]:
+        """Why an HTTPRoute cannot have the mix. Of two rules that match, the one with more headers comes first."""
+        found = super().problems(mix)
+        if pairs := [(a, b) for a, b in overlapping(mix) if len(a.headers) < len(b.headers)]:
+            names = " and ".join(sorted({each.name for branch in pairs[0] for each in branch.headers}))
+            found.append(
+                f"A request can match two rules by {names}, and an HTTPRoute takes the one with more headers:"
+                " use one header with different values."
+            )
+        return found
 
     def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:  # noqa: ARG002 - it counts nothing
         """Status from the conditions of its parents. Every controller with a status in it has to accept it."""
@@ -82,6 +94,67 @@ class HttpRouteRouter(Router):
         return RouteStatus(
             Programming.ACCEPTED, text=f"accepted by {', '.join(str(each.get('controllerName')) for each in parents)}"
         )
+
+
+def _rule(path: str, branch: Branch, copies: tuple[Copies, ...]) -> Json:
+    match: Json = {"path": {"type": "PathPrefix", "value": path}}
+    if branch.headers:
+        match["headers"] = [{"type": "Exact", "name": each.name, "value": each.value} for each in branch.headers]
+    rule: Json = {
+        "matches": [match],
+        "backendRefs": references(branch.backends),
+        "timeouts": {"request": "0s", "backendRequest": "0s"},  # none: an answer takes as long as it takes
+    }
+    if copies:
+        mirrors = ({"backendRef": {"name": each.service, "port": each.port}} for each in copies)
+        rule["filters"] = [{"type": "RequestMirror", "requestMirror": each} for each in mirrors]
+    return rule
+
+
+def _read(rule: Json, home: object) -> ReadRule:
+    backends = (
+        Backend(each["name"], number(each, "port"), number(each, "weight", default=1))
+        for each in entries(rule, "backendRefs")
+        if _is_service(each, home)
+    )
+    copies = (
+        Copies(to["name"], number(to, "port"), _percent(mirror))
+        for filters in (rule, *entries(rule, "backendRefs"))
+        for each in entries(filters, "filters")
+        if isinstance(mirror := each.get("requestMirror"), dict)
+        and isinstance(to := mirror.get("backendRef"), dict)
+        and _is_service(to, home)
+    )
+    return ReadRule(_headers(rule), tuple(backends), tuple(copies))
+
+
+def _is_service(reference: Json, home: object) -> bool:
+    return (
+        isinstance(reference.get("name"), str)
+        and reference.get("kind", "Service") == "Service"
+        and reference.get("namespace", home) == home
+    )
+
+
+def _percent(mirror: Json) -> int:
+    """The percentage of a mirror. One with a fraction, which is never ours, is not told from others: 0."""
+    return 0 if isinstance(mirror.get("fraction"), dict) else number(mirror, "percent", default=WHOLE)
+
+
+def _headers(rule: Json) -> tuple[Header, ...] | None:
+    """Headers of the one match; None where there are more matches, or any other condition than exact headers."""
+    matches = entries(rule, "matches")
+    if len(matches) > 1:
+        return None
+    found = []
+    for match in matches:
+        for header in entries(match, "headers"):
+            if header.get("type", "Exact") != "Exact":
+                return None
+            found.append(Header(str(header.get("name")).lower(), str(header.get("value"))))
+        if set(match) - {"path", "headers"}:
+            return None
+    return tuple(found)
 
 
 def _reason(condition: Json) -> str:

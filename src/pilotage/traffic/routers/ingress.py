@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from pilotage.kube import Json, Resource
 from pilotage.teardown.snapshot.fields import dig, entries, number
-from pilotage.traffic.contract import Backend, Programming, RouteStatus
+from pilotage.traffic.contract import Backend, Mix, Programming, RouteStatus
 from pilotage.traffic.routers.base import Router, RouteRequest, checked
 
 INGRESSES = Resource("networking.k8s.io", "v1", "ingresses", "Ingress")
@@ -19,16 +19,15 @@ class IngressRouter(Router):
 
     kind = "Ingress"
     resource = INGRESSES
-    weighted = False
     built_in = True
     fields = ("host", "className", "tls")
     rules = (("!has(self.tls) || has(self.host)", "tls of an Ingress needs route.host: the name of the certificate"),)
 
     def manifest(self, request: RouteRequest) -> Json:
-        """The Ingress. ValueError for more than one backend."""
-        route, backends = request.route, checked(request.backends)
-        if len(backends) > 1:
-            raise ValueError(f"an Ingress has no weights for {', '.join(map(str, backends))}")
+        """The Ingress. ValueError for anything but one backend."""
+        route, backends = request.route, checked(request.mix).backends
+        if problems := self.problems(request.mix):
+            raise ValueError(problems[0])
         service = {"name": backends[0].service, "port": {"number": backends[0].port}}
         rule: Json = {"http": {"paths": [{"path": route.path, "pathType": "Prefix", "backend": {"service": service}}]}}
         spec: Json = {"rules": [rule]}
@@ -46,7 +45,7 @@ class IngressRouter(Router):
         }
         return made
 
-    def backends(self, obj: Json) -> list[Backend]:
+    def mix(self, obj: Json) -> Mix:
         """The Services of all paths. Each one gets all requests of its path."""
         services = [
             dig(path, "backend", "service")
@@ -54,11 +53,13 @@ class IngressRouter(Router):
             for path in entries(rule, "http", "paths")
         ]
         services.append(dig(obj, "spec", "defaultBackend", "service"))
-        return [
-            Backend(each["name"], number(each, "port", "number"))
-            for each in services
-            if isinstance(each, dict) and isinstance(each.get("name"), str)
-        ]
+        return Mix(
+            tuple(
+                Backend(each["name"], number(each, "port", "number"))
+                for each in services
+                if isinstance(each, dict) and isinstance(each.get("name"), str)
+            )
+        )
 
     def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:  # noqa: ARG002 - it says nothing
         """Accepted, always: an Ingress does not tell."""

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from pilotage.kube import Json
-from pilotage.traffic.contract import Backend, Programming, RouteStatus
+from pilotage.traffic.contract import Mix, Programming, RouteStatus
 from pilotage.traffic.routers.base import Router, RouteRequest, UrlRequest
 
 HTTP_PORT = 80
@@ -14,16 +14,15 @@ class NoRouter(Router):
 
     kind = "None"
     resource = None
-    weighted = False
     reaches_hosts = True
 
     def manifest(self, request: RouteRequest) -> Json:
         """There is none: ValueError."""
         raise ValueError(f"{request.namespace}/{request.name} has no route")
 
-    def backends(self, obj: Json) -> list[Backend]:  # noqa: ARG002 - there are none
-        """None."""
-        return []
+    def mix(self, obj: Json) -> Mix:  # noqa: ARG002 - there is none
+        """Empty."""
+        return Mix()
 
     def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:  # noqa: ARG002 - there is none
         """Accepted: nothing is known about clients of a Service."""

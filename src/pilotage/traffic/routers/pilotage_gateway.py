@@ -13,8 +13,8 @@ from pilotage.api.names import CONFLICTED, GATEWAY_ROUTES
 from pilotage.kube import Json
 from pilotage.runtime.conditions import find_condition
 from pilotage.teardown.snapshot.fields import dig, entries, number
-from pilotage.traffic.contract import Backend, Programming, RouteStatus
-from pilotage.traffic.routers.base import Router, RouteRequest, UrlRequest, checked, with_api_path
+from pilotage.traffic.contract import Backend, Mix, Programming, RouteStatus
+from pilotage.traffic.routers.base import Capability, Router, RouteRequest, UrlRequest, checked, with_api_path
 
 
 class PilotageGatewayRouter(Router):
@@ -22,7 +22,7 @@ class PilotageGatewayRouter(Router):
 
     kind = "PilotageGateway"
     resource = GATEWAY_ROUTES
-    weighted = True
+    can = frozenset({Capability.WEIGHTS})
     proves = True
     reaches_hosts = True
     fields = ("host",)
@@ -36,20 +36,22 @@ class PilotageGatewayRouter(Router):
             "path": request.route.path,
             "backends": [
                 {"service": each.service, "port": each.port, "weight": each.weight}
-                for each in checked(request.backends)
+                for each in checked(request.mix).backends
             ],
         }
         if request.route.host:
             spec["host"] = request.route.host
         return self.written(request, spec)
 
-    def backends(self, obj: Json) -> list[Backend]:
+    def mix(self, obj: Json) -> Mix:
         """The backends of its spec."""
-        return [
-            Backend(each["service"], number(each, "port", default=80), number(each, "weight", default=100))
-            for each in entries(obj, "spec", "backends")
-            if isinstance(each.get("service"), str)
-        ]
+        return Mix(
+            tuple(
+                Backend(each["service"], number(each, "port", default=80), number(each, "weight", default=100))
+                for each in entries(obj, "spec", "backends")
+                if isinstance(each.get("service"), str)
+            )
+        )
 
     def status(self, obj: Json, counted: Collection[str] = ()) -> RouteStatus:
         """Status as the gateway has written it."""
@@ -78,16 +80,14 @@ class PilotageGatewayRouter(Router):
         port = f":{gateway.port}" if gateway.port else ""
         return with_api_path(f"{gateway.scheme}://{host}{port}", request.route.path)
 
-    def _in_flight(self, obj: Json, counted: Collection[str]) -> int | None:
-        """Requests in flight to these; None where one is in the route at weight 0 and was not counted.
+    def _in_flight(self, obj: Json, counted: Collection[str]) -> dict[str, int]:
+        """Requests in flight to these, without those that the route names and that were not counted.
 
         A service that has left the route and has no count has no requests in flight.
         """
         counts = {each.get("service"): number(each, "inFlight") for each in entries(obj, "status", "counts")}
-        named = {each.service for each in self.backends(obj)}
-        if any(each in named and each not in counts for each in counted):
-            return None
-        return sum(counts.get(each, 0) for each in counted)
+        named = self.mix(obj).services
+        return {each: counts.get(each, 0) for each in counted if each in counts or each not in named}
 
 
 def _conflict(obj: Json) -> str:
