@@ -137,9 +137,9 @@ class Stuck(Place):
     def host(self, name: str) -> Json:
         return dict(self.cluster.find(f"{HOSTS}/{name}") or {})
 
-    def lease(self, namespace: str, name: str, *, ago: float, seconds: int) -> None:
+    def lease(self, namespace: str, name: str, *, ago: float, seconds: int, holder: str = "somebody") -> None:
         renewed = format_micro_time(dt.datetime.now(dt.UTC) - dt.timedelta(seconds=ago))
-        spec = {"holderIdentity": "somebody", "leaseDurationSeconds": seconds, "renewTime": renewed}
+        spec = {"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": renewed}
         path = LEASES.format(namespace)
         if (found := self.cluster.find(f"{path}/{name}")) is not None:
             self.cluster.request("PUT", f"{path}/{name}", found | {"spec": spec})

@@ -6,11 +6,14 @@ The operator runs without leader election, beside a Lease that a former one has 
 import os
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import pytest
 
+from pilotage.operator.install import Values, manifests
 from pilotage.teardown.diagnosis.remedies import STRIP_FINALIZER
 from pilotage.teardown.diagnosis.why.render import exit_code, remedies_of, render
+from tests.cli.running import run
 from tests.controllers.operating import Operator
 from tests.teardown.why.own_stage import DEPLOYMENTS, HOLD, USER, WITHOUT_KILL, Case, Stuck, check
 
@@ -92,6 +95,13 @@ def lost_host(stuck: Stuck) -> Case:
     steps = (f"waits for hostprocess/adrift-1-0 -n {stuck.namespace}", f"kept by the agent of host/{host}")
     root = "NOT RUNNING: "
     return Case("ServingEndpoint", "adrift", root, f"pilotage agent --name {host}", steps, dead=True)
+
+
+def process_on_lost_host(stuck: Stuck) -> Case:
+    host = stuck.on_lost_host("marooned")
+    stuck.doom("HostProcess", "marooned-1-0")
+    steps = ("waits for finalizer pilotage.dev/agent", f"kept by the agent of host/{host}")
+    return Case("HostProcess", "marooned-1-0", "NOT RUNNING: ", f"pilotage agent --name {host}", steps, dead=True)
 
 
 def model_in_use(stuck: Stuck) -> Case:
@@ -254,6 +264,7 @@ CASES: tuple[Callable[[Stuck], Case], ...] = (
     forbidden,
     record_of_somebody_else,
     lost_host,
+    process_on_lost_host,
     model_in_use,
     model_of_stuck_endpoint,
     namespace_that_goes,
@@ -347,3 +358,26 @@ def test_an_operator_that_does_not_run_is_started_first_and_the_finalizer_is_the
     assert "NOT ACTED ON: Pilotage operator does not run (its lease expired" in text
     assert [each.command for each in remedies_of(told)] == [INSTALL], text
     assert exit_code(told) == 1
+
+
+def test_the_command_brings_the_deployment_of_the_operator_back(
+    running: tuple[Operator, Stuck], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was scaled to 0 a moment ago, and has given up its Lease: what it wrote just before is no sign of life."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    process, stuck = running
+    if process.runs:
+        process.end()
+    stuck.lease("pilotage-system", "pilotage-operator", ago=0, seconds=1, holder="")
+    (deployment,) = (each for each in manifests(Values(replicas=0)) if each["kind"] == "Deployment")
+    stuck.cluster.request("POST", DEPLOYMENTS.format("pilotage-system"), deployment)
+    where = "deployment/pilotage-operator -n pilotage-system"
+    try:
+        stuck.deploy("unseen")
+        ran = run("why", "se/unseen", "-n", stuck.namespace, kubeconfig=stuck.cluster.kubeconfig)
+    finally:
+        stuck.cluster.request("DELETE", f"{DEPLOYMENTS.format('pilotage-system')}/pilotage-operator")
+    assert (ran.code, ran.err) == (1, "")
+    assert "NOT ACTED ON: Pilotage operator does not run (scaled to 0)" in ran.out
+    assert f"1. Bring the controller back:  kubectl scale {where} --replicas=1 --kubeconfig" in ran.out
+    assert "pilotage install" not in ran.out

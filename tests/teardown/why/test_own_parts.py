@@ -119,6 +119,24 @@ def quota_that_is_used_up(stuck: Stuck) -> Case:
     return Case("ServingEndpoint", "greedy", "is Failed: Pods cannot be created: ", command)
 
 
+def route_that_is_not_served(stuck: Stuck) -> Case:
+    """Contour is not installed."""
+    stuck.deploy("unrouted", route={"kind": "HTTPProxy", "host": "unrouted.example.com"})
+    stuck.until_says("ServingEndpoint", "unrouted", "the cluster has no")
+    command = f"kubectl edit servingendpoints.pilotage.dev/unrouted -n {stuck.namespace}"
+    root = "is Failed: the cluster has no HTTPProxy.projectcontour.io"
+    return Case("ServingEndpoint", "unrouted", root, command)
+
+
+def placement_that_is_not_served(stuck: Stuck) -> Case:
+    """KServe is not installed."""
+    stuck.deploy("kserved", placement={"kind": "KServe"}, route={"kind": "None"})
+    stuck.until_says("ServingEndpoint", "kserved", '"Failed"')
+    command = f"kubectl edit servingendpoints.pilotage.dev/kserved -n {stuck.namespace}"
+    root = "is Failed: This cluster has no KServe (no kind InferenceService)"
+    return Case("ServingEndpoint", "kserved", root, command)
+
+
 # Models
 
 
@@ -149,6 +167,8 @@ CASES: tuple[Callable[[Stuck], Case], ...] = (
     image_whose_pull_has_just_failed,
     secret_that_is_missing,
     quota_that_is_used_up,
+    route_that_is_not_served,
+    placement_that_is_not_served,
     source_that_refuses,
     model_that_goes,
 )

@@ -57,7 +57,7 @@ def reconsider(world: World, judged: Judgement, lease: Item | None, write: Statu
     if held_until is None:
         return judged
     return Judgement(
-        Liveness.UNKNOWN, "", (f"{wrote}, after the Lease expired: it runs without one.", *judged.evidence)
+        Liveness.UNKNOWN, "", (f"{wrote}, after the Lease had ended: it runs without one.", *judged.evidence)
     )
 
 
@@ -71,10 +71,10 @@ def _status_writes(item: Item) -> list[dt.datetime]:
 
 
 def _end_of(lease: Item | None) -> dt.datetime | None:
-    """The time until which the holder of a Lease may have run; None where no process holds it."""
+    """The time until which the holder of a Lease may have run, or at which it gave the Lease up; None if not known."""
     body = lease.read() if lease is not None else {}
     renewed = moment(body, "spec", "renewTime")
     if renewed is None or not text(body, "spec", "holderIdentity"):
-        return None
+        return renewed
     duration = min(max(number(body, "spec", "leaseDurationSeconds", default=LEASE_SECONDS_DEFAULT), 0), 10**6)
     return renewed + dt.timedelta(seconds=duration + SLACK_SECONDS)
