@@ -187,7 +187,7 @@ def test_ready_pods_whose_lease_expired_are_dead_if_one_of_them_holds_it() -> No
 def test_no_trace_of_a_controller_is_no_proof_that_it_is_dead() -> None:
     found = finalizer_owner(world(), held("finalizer.keda.sh"), "finalizer.keda.sh")
     assert (found.alive, found.workload) == (Liveness.UNKNOWN, None)
-    assert found.evidence == ("No workload was found whose name is that of the KEDA operator: keda-operator.",)
+    assert found.evidence == ("No workload is named like KEDA operator: keda-operator.",)
 
 
 def test_kinds_that_could_not_be_read_are_named() -> None:

@@ -260,7 +260,7 @@ async def test_the_controller_is_known_but_nowhere_to_be_found(stage: Stage, wid
     obj = await held(stage, widgets, "longhorn.io")
     explanation = await stage.why(widgets, obj, seconds_later=HOUR)
     root = the(explanation, CauseCode.FINALIZER_CONTROLLER_MISSING)
-    assert "No workload named longhorn-manager was found." in root.evidence
+    assert "No workload is named like Longhorn manager: longhorn-manager." in root.evidence
     first, last = remedies_of(explanation)[0], remedies_of(explanation)[-1]
     assert first.title.endswith("if Longhorn manager is not among them, install it again")
     assert last.code == "strip-finalizer"

@@ -140,8 +140,9 @@ class FinalizerOwners:
             if score and (best is None or score > best[0]):
                 best = score, each
         if best is None:
-            names = " or ".join(row.workloads)
-            return _Found(None, f"No workload was found whose name is that of the {row.who}: {names}." if names else "")
+            *names, last = row.workloads or ("",)
+            listed = f"{', '.join(names)} or {last}" if names else last
+            return _Found(None, f"No workload is named like {row.who}: {listed}." if last else "")
         return _Found(best[1], guessed=best[0] < 4)
 
     def _by_traces(self, item: Item, finalizer: str, writer: traces.Writer | None) -> _Found:
