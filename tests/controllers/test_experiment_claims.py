@@ -1,0 +1,134 @@
+"""Claims of Experiments on an endpoint: which are met, what their variants are, and what these get."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pilotage.api.endpoint import EndpointSpec
+from pilotage.api.endpoint_status import PastRevision
+from pilotage.api.experiment import ExperimentSpec
+from pilotage.controllers.endpoint.experiments import (
+    EnteredVariant,
+    ExperimentClaim,
+    read_claims,
+    refusals,
+    variant_spec,
+    with_variants,
+)
+from pilotage.kube import Object
+from pilotage.traffic.contract import Backend, Branch, Copies, Header, Mix, Stickiness
+from pilotage.traffic.routers import ROUTERS
+
+SERVING = EndpointSpec.read(
+    {"model": {"name": "qwen"}, "runtime": {"name": "vllm", "args": ["--seed", "1"]}, "replicas": 3}
+)
+OTHER: dict[str, Any] = {"overrides": {"model": {"name": "qwen-q8"}}}
+PAST = [PastRevision(number=4, created="", state="Previous", spec={"model": {"name": "older"}, "replicas": 9})]
+
+
+def claim(*variants: dict[str, Any], name: str = "e", created: str = "1", active: bool = True, **spec: Any):
+    given = {"endpoint": {"name": "chat"}, "variants": [{"name": "a", **OTHER, **each} for each in variants], **spec}
+    return ExperimentClaim(name, f"uid-{name}", created, ExperimentSpec.read(given), active)
+
+
+def refused(*claims: ExperimentClaim, route: str = "HTTPProxy") -> dict[str, str]:
+    return {uid[4:]: why for uid, why in refusals(claims, SERVING, PAST, ROUTERS[route]).items()}
+
+
+def test_what_fits_is_met():
+    first, second = claim({"weight": 40}), claim({"weight": 59}, name="f")
+    assert refused(first, second) == {}
+
+
+def test_the_older_of_two_that_want_too_much_stays():
+    why = refused(claim({"weight": 50}), claim({"weight": 50}, name="f"))
+    assert list(why) == ["f"]
+    assert "ask for 50 percent, and those of experiment/e have 50" in why["f"]
+    assert refused(claim({"weight": 50}, active=False), claim({"weight": 50}, name="f")) == {}
+
+
+@pytest.mark.parametrize(
+    ("variant", "more", "route", "why"),
+    [
+        ({"weight": 100}, {}, "HTTPProxy", "the serving revision has to keep a share"),
+        ({"mirror": {}}, {}, "Ingress", "A route of kind Ingress cannot"),
+        ({"weight": 5}, {"assign": {"by": "Key", "key": [{"header": "x"}]}}, "HTTPProxy", "kind HTTPProxy cannot"),
+        ({"weight": 5, "overrides": None, "revision": 9}, {}, "HTTPProxy", "revision 9 is not in the history"),
+        ({"weight": 5, "overrides": {"replicas": 9}}, {}, "HTTPProxy", "overrides may have model"),
+        ({"weight": 5, "overrides": {"runtime": {"port": 0}}}, {}, "HTTPProxy", "overrides.runtime.port"),
+        ({"weight": 5, "overrides": {"runtime": {"name": "vllm"}}}, {}, "HTTPProxy", "is what serves already"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(variant, more, route, why):
+    assert why in refused(claim(variant, **more), route=route)["e"]
+
+
+def test_a_control_may_be_what_serves():
+    assert refused(claim({"weight": 5, "overrides": None, "same": True})) == {}
+
+
+def test_overrides_are_merged_and_the_model_is_replaced():
+    changed = {"weight": 5, "overrides": {"model": {"source": "hf://a/b/c.gguf"}, "runtime": {"args": ["--seed", "2"]}}}
+    made = variant_spec(SERVING, claim({**changed, "replicas": 2}).spec.variants[0], PAST)
+    assert (made.model.name, made.model.source) == (None, "hf://a/b/c.gguf")
+    assert (made.runtime.name, made.runtime.args, made.replicas) == ("vllm", ["--seed", "2"], 2)
+
+
+def test_a_variant_may_be_a_former_revision():
+    made = variant_spec(SERVING, claim({"weight": 5, "overrides": None, "revision": 4}).spec.variants[0], PAST)
+    assert (made.model.name, made.runtime.name, made.replicas) == ("older", "llama.cpp", 1)
+
+
+def entered(each: ExperimentClaim, *services: str) -> list[EnteredVariant]:
+    return [EnteredVariant(each, spec, name, 80) for spec, name in zip(each.spec.variants, services, strict=True)]
+
+
+def test_weights_come_from_the_serving_revision():
+    both = claim({"weight": 10}, {"name": "b", "weight": 20}, {"name": "c", "mirror": {"percent": 5}})
+    made = with_variants(Mix((Backend("s1", 80, 75), Backend("s2", 80, 25))), "s1", entered(both, "a", "b", "c"))
+    assert made.backends == (
+        Backend("s1", 80, 45),
+        Backend("s2", 80, 25),
+        Backend("a", 80, 10),
+        Backend("b", 80, 20),
+    )
+    assert made.copies == (Copies("c", 80, 5),)
+
+
+def test_with_a_match_everybody_else_goes_where_they_went_before():
+    some = claim({"weight": 30}, match={"headers": [{"name": "x-team", "exact": "research"}]})
+    main = (Backend("s1", 80, 100),)
+    made = with_variants(Mix(main), "s1", entered(some, "a"))
+    assert made.backends == main
+    assert made.branches == (Branch((Header("x-team", "research"),), (Backend("s1", 80, 70), Backend("a", 80, 30))),)
+
+
+def test_an_assignment_by_key_has_a_salt_of_its_own():
+    by_key = claim({"weight": 30}, assign={"by": "Key", "key": [{"header": "x-user"}, {"body": "user"}]})
+    made = with_variants(Mix((Backend("s1", 80),)), "s1", entered(by_key, "a"))
+    assert made.sticky == Stickiness((("header", "x-user"), ("body", "user")), "uid-e")
+
+
+def experiment(name: str, created: str, **more: Any) -> Object:
+    meta = {"name": name, "namespace": "n", "uid": name, "creationTimestamp": created, **more.pop("metadata", {})}
+    spec = {
+        "endpoint": {"name": "chat"},
+        "variants": [{"name": "a", "weight": 5, "same": True}],
+        **more.pop("spec", {}),
+    }
+    return Object.from_dict({"metadata": meta, "spec": spec, **more})
+
+
+def test_the_oldest_comes_first_and_one_that_has_ended_is_not_active():
+    found = read_claims(
+        [
+            experiment("c", "2026-01-03T00:00:00Z", status={"reason": "Worse"}),
+            experiment("b", "2026-01-02T00:00:00Z", spec={"terminate": True}),
+            experiment("a", "2026-01-01T00:00:00Z"),
+            experiment("d", "2026-01-04T00:00:00Z", metadata={"deletionTimestamp": "2026-01-05T00:00:00Z"}),
+            experiment("e", "2026-01-05T00:00:00Z", spec={"variants": "none"}),
+        ]
+    )
+    assert [(each.name, each.active) for each in found] == [("a", True), ("b", False), ("c", False), ("d", False)]
