@@ -11,7 +11,7 @@ from pathlib import Path
 from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway import envoy
 from pilotage.gateway.control import Control
-from pilotage.gateway.inputs import ENDPOINT_SLICES, LABEL_SERVICE
+from pilotage.gateway.inputs import ENDPOINT_SLICES, LABEL_SERVICE, Service
 from pilotage.gateway.overload import machine_share
 from pilotage.gateway.settings import Folder, GatewaySettings
 from pilotage.kube import Json, KindNotServed, Resource
@@ -50,13 +50,13 @@ class Stage:
         self._heard = 0.0
         told, touch = self.control.program.on_change, self.control.program.touch
 
-        def note(uids: Iterable[str]) -> None:
+        def note(uids: Iterable[str], clusters: Iterable[str]) -> None:
             self._acknowledged = time.perf_counter()
-            told(uids)
+            told(uids, clusters)
 
-        def hear() -> None:
+        def hear(route: str = "", service: Service | None = None) -> None:
             self._heard = time.perf_counter()
-            touch()
+            touch(route, service)
 
         self.control.program.on_change = note
         self.control.program.touch = hear  # type: ignore[method-assign]
@@ -117,7 +117,7 @@ async def playing(stage: Stage) -> AsyncIterator[float]:
     await until(stage.folder.admin.exists)
     running = asyncio.create_task(stage.control.run())
     try:
-        await until(lambda: stage.control.ads.snapshot is not None)
+        await until(lambda: stage.control.ads.offered)
         began = time.perf_counter()
         await until(lambda: stage.control.program.snapshot is not None)
         yield time.perf_counter() - began

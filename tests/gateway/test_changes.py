@@ -8,7 +8,7 @@ import pytest
 from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway.claims import decide
 from pilotage.gateway.inputs import ENDPOINT_SLICES, GatewayBackend, ProxiedRoute
-from pilotage.gateway.snapshot import LDS, RDS, compiled
+from pilotage.gateway.snapshot import LDS, SRDS
 from pilotage.kube import ObjectKey
 from tests.gateway.gateway_host import GatewayHost, Server, code, holds
 from tests.support.waiting import eventually, until
@@ -89,8 +89,8 @@ async def test_a_new_service_can_get_everything_at_once(gateway, ns):
 async def test_a_status_says_the_version_that_envoy_has_loaded(gateway, ns):
     await gateway.server(ns, "b-1")
     route = await gateway.route(ns, "bee", {"b-1": 100})
-    loaded = await gateway.stat("^http.gateway.rds.main.version_text$")
-    assert loaded["http.gateway.rds.main.version_text"].strip('"') == route.get("status", "version")
+    loaded = await gateway.stat("^http.gateway.scoped_rds.main.version_text$")
+    assert loaded["http.gateway.scoped_rds.main.version_text"].strip('"') == route.get("status", "version")
 
 
 async def test_nothing_is_written_while_nothing_changes(gateway, ns):
@@ -155,8 +155,8 @@ async def test_requests_that_wait_for_a_connection_are_counted(gateway, ns):
         await counted(gateway, ns, "eee", {"e-1": 0})
 
 
-async def test_a_slow_upload_is_counted_and_gets_to_where_it_was_going(gateway, ns):
-    """It keeps the routes of the moment when its headers came, and no cluster knows of it."""
+async def test_a_slow_upload_is_counted_and_goes_where_its_model_is_when_it_has_arrived(gateway, ns):
+    """Its model is in its body, and until that has arrived no cluster knows of it."""
     old = await gateway.server(ns, "f-1")
     await gateway.server(ns, "f-2")
     await gateway.route(ns, "eff", {"f-1": 100, "f-2": 0}, models=["eff"])
@@ -178,8 +178,8 @@ async def test_a_slow_upload_is_counted_and_gets_to_where_it_was_going(gateway, 
     writer.write(body[10:])
     answer = await reader.readuntil(b"}")
     assert answer.startswith(b"HTTP/1.1 200")
-    assert b'"f-1"' in answer
-    assert len(old.requests) == 1
+    assert b'"f-2"' in answer
+    assert old.requests == []
     writer.close()
     await counted(gateway, ns, "eff", {"f-1": 0})
 
@@ -291,16 +291,36 @@ async def test_many_requests_can_be_sent_again_at_a_time(gateway, ns):
 async def test_a_table_that_leads_to_a_cluster_which_is_not_there_is_refused(gateway, ns):
     """Our own mistake, if it were one: it would answer with 503 and be taken for proven."""
     program = gateway.control.program
-    before = program.snapshot
     stray = ProxiedRoute(
         ObjectKey(ns, "stray"), "uid", 1, "2026", "stray", backends=(GatewayBackend("nowhere", 80, 100),)
     )
-    claims = decide([*program.accepted.values(), stray], program.records).claims
-    made = compiled(program._address, claims, program.hosts, {})
-    verdict = await gateway.control.ads.offer(before._replace(types={**before.types, RDS: made.types[RDS]}))
-    assert (verdict.taken, verdict.type_url) == (False, RDS)
+    (claim,) = decide([stray], {}).claims
+    made = program.snapshot.change({"uid": claim}, program.hosts)
+    tables = {SRDS: made.resources[SRDS]}
+    verdict = await gateway.control.ads.offer(tables)
+    assert (verdict.taken, verdict.type_url) == (False, SRDS)
     assert f"unknown weighted cluster '{ns}_nowhere_80'" in verdict.text
-    assert (await gateway.control.ads.offer(before)).taken
+    assert gateway.control.ads.types[SRDS].version == program.snapshot.version
+
+
+async def test_what_was_refused_together_with_something_else_is_taken_alone(gateway, ns):
+    """Envoy keeps a part of what it refuses, and would not notice that it is sent again: it would acknowledge it."""
+    await gateway.server(ns, "r-1")
+    await gateway.server(ns, "r-2")
+    await gateway.route(ns, "are", {"r-1": 100, "r-2": 0})
+    ads, snapshot = gateway.control.ads, gateway.control.program.snapshot
+    (route,) = (each for each in gateway.control.program.accepted.values() if each.key == ObjectKey(ns, "are"))
+    moved = route._replace(backends=tuple(each._replace(weight=100 - each.weight) for each in route.backends))
+    stray = route._replace(uid="uid", endpoint="zed", backends=(GatewayBackend("nowhere", 80, 100),))
+    good, bad = decide([moved, stray], {}).claims
+    tables = snapshot.change({route.uid: good}, gateway.control.program.hosts).resources[SRDS]
+    strays = snapshot.change({"uid": bad}, gateway.control.program.hosts).resources[SRDS]
+    assert not (await ads.offer({SRDS: {**tables, **strays}})).taken
+    assert await gateway.get(f"/endpoints/{ns}/are/") == (200, {"server": "r-1"})
+    assert (await ads.offer({SRDS: tables})).taken
+    assert await gateway.get(f"/endpoints/{ns}/are/") == (200, {"server": "r-2"})
+    back = {name: snapshot.types[SRDS].by_name[name] for name in tables}
+    assert (await ads.offer({SRDS: back})).taken
 
 
 async def test_a_thousand_requests_at_a_time_are_not_too_many(gateway, ns):

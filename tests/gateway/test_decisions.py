@@ -22,7 +22,7 @@ from pilotage.gateway.inputs import (
     shares,
     takes_requests,
 )
-from pilotage.gateway.snapshot import CDS, EDS, LDS, RDS, ListenerConfig, compiled
+from pilotage.gateway.snapshot import CDS, EDS, LDS, SRDS, ListenerConfig, Snapshot
 from pilotage.gateway.status import RouteProgress, status_of
 from pilotage.kube import Object, ObjectKey
 
@@ -41,6 +41,13 @@ def claimed(routes):
 
 def up(*services):
     return {Service("ns", each): (UpstreamHost("10.0.0.1", 8000),) for each in services}
+
+
+def compiled(address, claims, hosts, kept=()):
+    """A snapshot with these claims, made at once."""
+    made = Snapshot(address)
+    made.apply(made.change({each.route.uid: each for each in claims}, hosts, keep=kept))
+    return made
 
 
 weights = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 100)), max_size=4, unique_by=lambda each: each[0])
@@ -73,8 +80,8 @@ def test_names_of_clusters_can_be_taken_apart(namespace, service, port):
 def test_versions_are_made_of_content_alone():
     routes = [route("a", ("a-1", 100), models=("a",)), route("b", ("b-1", 50), ("b-2", 50), host="b.example.com")]
     hosts = up("a-1", "b-1", "b-2")
-    first = compiled(ADDRESS, claimed(routes), hosts, {})
-    again = compiled(ADDRESS, claimed(reversed(routes)), dict(reversed(hosts.items())), {})
+    first = compiled(ADDRESS, claimed(routes), hosts)
+    again = compiled(ADDRESS, claimed(reversed(routes)), dict(reversed(hosts.items())))
     assert {name: each.version for name, each in first.types.items()} == {
         name: each.version for name, each in again.types.items()
     }
@@ -82,7 +89,7 @@ def test_versions_are_made_of_content_alone():
     program = (
         "from tests.gateway.test_decisions import *\n"
         "r = [route('a', ('a-1', 100), models=('a',)), route('b', ('b-1', 50), ('b-2', 50), host='b.example.com')]\n"
-        "print(compiled(ADDRESS, claimed(r), up('a-1', 'b-1', 'b-2'), {}).version)"
+        "print(compiled(ADDRESS, claimed(r), up('a-1', 'b-1', 'b-2')).version)"
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == first.version
@@ -90,17 +97,16 @@ def test_versions_are_made_of_content_alone():
 
 def test_each_change_changes_the_version_of_its_type_only():
     hosts = up("a-1", "a-2")
-    base = compiled(ADDRESS, claimed([route("a", ("a-1", 100), ("a-2", 0))]), hosts, {})
+    base = compiled(ADDRESS, claimed([route("a", ("a-1", 100), ("a-2", 0))]), hosts)
 
     def changed(routes, addresses, kept=()):
-        made = compiled(ADDRESS, claimed(routes), addresses, dict(kept))
-        return {each for each in (CDS, EDS, LDS, RDS) if made.types[each].version != base.types[each].version}
+        made = compiled(ADDRESS, claimed(routes), addresses, kept)
+        return {each for each in (CDS, EDS, LDS, SRDS) if made.types[each].version != base.types[each].version}
 
-    assert changed([route("a", ("a-1", 0), ("a-2", 100))], hosts) == {RDS}
+    assert changed([route("a", ("a-1", 0), ("a-2", 100))], hosts) == {SRDS}
     more = hosts | {Service("ns", "a-1"): (UpstreamHost("10.0.0.1", 8000), UpstreamHost("10.0.0.2", 8000))}
     assert changed([route("a", ("a-1", 100), ("a-2", 0))], more) == {EDS}
-    kept = {cluster_name("ns", "old", 80): Service("ns", "old")}
-    assert changed([route("a", ("a-1", 100), ("a-2", 0))], hosts, kept.items()) == {CDS, EDS}
+    assert changed([route("a", ("a-1", 100), ("a-2", 0))], hosts, [cluster_name("ns", "old", 80)]) == {CDS, EDS}
     assert changed([route("a", ("a-1", 100), ("a-2", 0))._replace(generation=2)], hosts) == set()
 
 

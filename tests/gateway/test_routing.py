@@ -49,6 +49,23 @@ async def test_unknown_models_and_paths_are_told_what_to_do(gateway, ns):
     assert code(await gateway.get("/endpoints/nobody/v1/models")) == (404, "not_found")
 
 
+async def test_clients_cannot_choose_the_table_of_their_request_and_servers_do_not_see_it(gateway, ns):
+    server = await gateway.server(ns, "t-1")
+    await gateway.route(ns, "tee", {"t-1": 100}, models=["tee", "7"])
+    for scope in (f"/endpoints/{ns}/tee", "model tee"):
+        named = {"X-Pilotage-Scope": scope}
+        assert code(await gateway.get(f"/endpoints/{ns}/other/v1/x", headers=named)) == (404, "not_found")
+        assert code(await gateway.get("/slots", headers=named)) == (404, "not_found")
+        assert code(await gateway.post("/v1/x", {"model": "other"}, headers=named)) == (404, "model_not_found")
+    assert server.requests == []
+    assert (await gateway.post("/v1/x", {"model": "7"}, headers=named))[0] == 200
+    assert (await gateway.get(f"/endpoints/{ns}/tee/v1/x", headers=named))[0] == 200
+    assert not any(name.lower() == "x-pilotage-scope" for headers in server.headers for name in headers)
+    # A number is no name, a name that no header can have leads nowhere, and neither does one without an end.
+    for model in (7, "tee\r\nx: y", "tee\x00", "tee%", "t" * 5_000):
+        assert code(await gateway.ask(model)) == (404, "model_not_found")
+
+
 async def test_paths_lead_to_an_endpoint_and_are_taken_off(gateway, ns):
     server = await gateway.server(ns, "c-1")
     await gateway.route(ns, "cee", {"c-1": 100})

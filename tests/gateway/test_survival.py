@@ -10,7 +10,7 @@ import pytest
 
 from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway.admin import AdminUnavailable
-from pilotage.gateway.snapshot import CDS, EDS, LDS, RDS
+from pilotage.gateway.snapshot import CDS, EDS, LDS, SRDS
 from pilotage.kube import ObjectKey
 from tests.gateway.gateway_host import code, holds, running_gateway
 from tests.support.waiting import eventually, until
@@ -34,7 +34,7 @@ async def test_the_control_plane_dies_and_comes_back(tmp_path):
         assert await gateway.ask("aye") == (200, {"server": "a-2"})  # traffic continues
         await gateway.start_control()
         # Nothing had changed: nothing was sent, and the requests still under way to the old one are known.
-        assert gateway.control.ads.sent == dict.fromkeys((CDS, EDS, LDS, RDS), 0)
+        assert gateway.control.ads.sent == dict.fromkeys((CDS, EDS, LDS, SRDS), 0)
         assert [*gateway.control.program.idle()] == [f"{ns}_a-1_80"]
         assert not held.done()
         old.release.set()
@@ -48,7 +48,7 @@ async def test_the_control_plane_dies_and_comes_back(tmp_path):
         await gateway.start_control()
         await gateway.settled(ns, "aye")
         assert code(await gateway.ask("aye")) == (503, "endpoint_detached")
-        assert gateway.control.ads.sent == {CDS: 0, EDS: 0, LDS: 0, RDS: 1}
+        assert gateway.control.ads.sent == {CDS: 0, EDS: 0, LDS: 0, SRDS: 1}
         assert (await gateway.stat("^listener_manager.listener_added$"))["listener_manager.listener_added"] == "1"
         assert new.requests
 

@@ -9,6 +9,10 @@ from pilotage.kube import Json
 
 METADATA = "pilotage.dev"
 """The namespace of what filters and routes know of a request."""
+HEADER = "x-pilotage-scope"
+"""Header with the name of the route table that a request is matched in: see `scopes`."""
+MODEL_SCOPE = "model "
+"""First part of the names of tables that belong to models."""
 _ENDPOINT = f"%METADATA(ROUTE:{METADATA}:endpoint)%"
 
 INVALID = "invalid_request_error"
@@ -107,6 +111,8 @@ def local_replies() -> Json:
                 f"The endpoint {_ENDPOINT} has too many requests under way. Try again in a while.",
                 "overloaded",
             ),
+            _without_route(UNKNOWN_MODEL, {"name": HEADER, "string_match": {"prefix": MODEL_SCOPE}}),
+            _without_route(UNKNOWN_PATH, {"name": HEADER, "present_match": True}),
             _on_details(
                 "overload",
                 503,
@@ -131,6 +137,16 @@ def _on_flags(flags: list[str], status: int, message: str, code: str) -> Json:
         "filter": {"response_flag_filter": {"flags": flags}},
         "status_code": status,
         "body_format_override": {"json_format": error(message, UNAVAILABLE, code)},
+    }
+
+
+def _without_route(body: Json, header: Json) -> Json:
+    """Answer to requests that belong to a table which is not there, or which has no route for them."""
+    both = [{"response_flag_filter": {"flags": ["NR"]}}, {"header_filter": {"header": header}}]
+    return {
+        "filter": {"and_filter": {"filters": both}},
+        "status_code": 404,
+        "body_format_override": {"json_format": body},
     }
 
 

@@ -104,11 +104,13 @@ def decide(
     coming: Iterable[ProxiedRoute] = (),
     rules: HostRules = ANY_HOST,
     reserved: Mapping[ClaimedName, str] = NOTHING,
+    turn: int = 0,
 ) -> ClaimDecision:
     """Give each name to one route, after what was `before`.
 
     `coming` are routes that are wanted and are not offered to Envoy yet: nothing leads to them, and nobody else gets
-    what is theirs. `reserved` are names that only routes of one namespace get.
+    what is theirs. `reserved` are names that only routes of one namespace get. `turn` is the last one that was given,
+    where `before` does not have all records.
     """
     offered = sorted(routes, key=lambda each: each.age)
     wanted = {(each.uid, name): each for each in (*offered, *coming) for name in names(each)}
@@ -117,7 +119,7 @@ def decide(
         for (uid, name), each in wanted.items()
         if name.kind == HOST and (text := rules.refusal(name.name, each.key.namespace))
     }
-    table = _Table(before, reserved)
+    table = _Table(before, reserved, turn)
     for uid, name in sorted(wanted.keys() - refused.keys(), key=lambda each: table.precedence(wanted[each], each[1])):
         table.settle(wanted[uid, name], name)
     return ClaimDecision([_claim(each, table, refused) for each in offered], table.records)
@@ -127,7 +129,7 @@ class _Table:
     """Names and their holders, as they are settled one after the other."""
 
     def __init__(
-        self, before: Mapping[str, Mapping[ClaimedName, ClaimRecord]], reserved: Mapping[ClaimedName, str]
+        self, before: Mapping[str, Mapping[ClaimedName, ClaimRecord]], reserved: Mapping[ClaimedName, str], turn: int
     ) -> None:
         self.records: Records = {}
         self.holders: dict[ClaimedName, ProxiedRoute] = {}
@@ -146,6 +148,7 @@ class _Table:
             for each in wildcards_above(host):
                 self._reserved_below.setdefault(each, set()).add(namespace)
         self._turn = max((each.turn for held in before.values() for each in held.values()), default=0)
+        self._turn = max(self._turn, turn)
 
     def precedence(self, route: ProxiedRoute, name: ClaimedName) -> tuple[int, int, tuple[str, ObjectKey], ClaimedName]:
         """Holders first, then those that wait, in their order, then those that are new."""

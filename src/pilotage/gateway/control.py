@@ -22,7 +22,6 @@ from pilotage.gateway.inputs import (
     ENDPOINT_SLICES,
     ProxiedRoute,
     Service,
-    cluster_name,
     read_hosts,
     read_route,
     service_of,
@@ -124,27 +123,24 @@ class Control:
         if change.new is not None:
             wanted[change.new.meta.uid] = read_route(change.new)
         if change.old is None or change.new is None or change.old.meta.generation != change.new.meta.generation:
-            self.program.touch()
+            for uid in {each.meta.uid for each in (change.old, change.new) if each is not None}:
+                self.program.touch(route=uid)
 
     def _on_slice(self, change: Change) -> None:
         for service in {each for obj in (change.old, change.new) if (each := _service(obj)) is not None}:
             hosts = read_hosts(self._slices.store.indexed("service", str(service)))
             if hosts != self.program.hosts.get(service, ()):
                 self.program.hosts[service] = hosts
-                self.program.touch()
+                self.program.touch(service=service)
             if not hosts:
                 self.program.hosts.pop(service, None)
 
-    def _on_programmed(self, uids: Iterable[str]) -> None:
+    def _on_programmed(self, uids: Iterable[str], clusters: Iterable[str]) -> None:
         """Count the clusters that get no requests any more; the routes in question may have another state."""
-        weights: dict[str, int] = {}
-        for route in self.program.accepted.values():
-            for each in route.backends:
-                name = cluster_name(route.key.namespace, each.service, each.port)
-                weights[name] = weights.get(name, 0) + each.weight
-        idle = {name for name, weight in weights.items() if not weight} | self.program.idle()
-        self.counts.end(self.counts.counted() - idle)
-        self.counts.begin(idle)
+        changed = {*clusters}
+        served = {each for each in changed if self.program.gets_requests(each)}
+        self.counts.end(served)
+        self.counts.begin(changed - served)
         wanted = self.program.wanted
         for uid in uids:
             if uid in wanted:

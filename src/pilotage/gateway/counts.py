@@ -1,9 +1,10 @@
 """Requests in flight to clusters that should get none any more: an upper bound, which only falls.
 
 Envoy counts those that a server works on and those that wait for a connection. A third kind is in neither: a request
-whose body still arrives was given its routes when its headers came, and will go where they led. All that is known of
-these is how many there are in all: what clients have under way, less what clusters have. After a route has changed, its
-old requests among them only get fewer, so they are never more than the least that was seen since.
+that waits to be sent again will go where routes led when it was matched, and one whose body still arrives looks the
+same from outside. All that is known of these is how many there are in all: what clients have under way, less what
+clusters have. After a route has changed, its old requests among them only get fewer, so they are never more than the
+least that was seen since.
 
 The numbers are read while they change, one after the other, so that one reading may miss a request that is there. One
 that waits for its body is there for long: of three readings the largest counts.

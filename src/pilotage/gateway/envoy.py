@@ -33,7 +33,7 @@ POLL_SECONDS = 0.05
 _STATS = COUNTED + (
     r"|cluster\..*\.(upstream_rq_([1-5]xx|total|retry|rx_reset|pending_overflow)"
     r"|upstream_cx_(active|connect_fail)|membership_(healthy|total)|version_text|update_(success|rejected))"
-    r"|http\.gateway\.(downstream_rq_(total|[1-5]xx)|downstream_cx_active|rds\.main\..*"
+    r"|http\.gateway\.(downstream_rq_(total|[1-5]xx)|downstream_cx_active|scoped_rds\.main\..*"
     r"|no_route|no_cluster)"
     r"|cluster_manager\.(cds\..*|active_clusters|warming_clusters)|listener_manager\.(lds\..*|listener_.*)"
     r"|server\.(live|uptime|memory_allocated)|control_plane\..*|overload\..*"
@@ -87,7 +87,7 @@ def bootstrap(folder: Folder, memory_bytes: int) -> Json:
         "node": {"id": "gateway", "cluster": "pilotage"},
         "dynamic_resources": {
             "ads_config": {
-                "api_type": "GRPC",
+                "api_type": "DELTA_GRPC",
                 "transport_api_version": "V3",
                 "set_node_on_first_message_only": True,
                 "grpc_services": [

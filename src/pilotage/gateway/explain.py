@@ -47,13 +47,13 @@ def _alone(route: ProxiedRoute) -> Json:
     """An Envoy with this route and nothing else."""
     shares = dict.fromkeys(route.clusters(), 1)
     routes = resources.path_routes(route, f"/endpoints/{route.key.namespace}/{route.endpoint}", shares)
-    routes += [resources.model_route(route, each, shares) for each in route.models]
-    routes += [each for model in route.models for each in own_routes.model_info(model, route.key.namespace)]
+    routes += [resources.model_route(route, shares)]
+    routes += [own_routes.model_info(model, route.key.namespace) for model in route.models]
     routes += [resources.host_route(route, shares)] if route.host else []
     host = resources.virtual_host("alone", [route.host or "*"]) | {"routes": routes}
     listener = resources.listener("127.0.0.1", 0, "")
     manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
-    del manager["rds"]
-    manager["route_config"] = resources.route_configuration() | {"virtual_hosts": [host]}
+    del manager["scoped_routes"]
+    manager["route_config"] = resources.route_configuration("alone") | {"virtual_hosts": [host]}
     clusters = [{"name": name, "type": "STATIC", "load_assignment": {"cluster_name": name}} for name in shares]
     return {"static_resources": {"listeners": [listener], "clusters": clusters}}

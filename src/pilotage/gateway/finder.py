@@ -10,8 +10,12 @@ _TYPES = "type.googleapis.com/"
 
 def with_finder() -> Json:
     """Configuration of a route whose requests are searched for their model, and then matched again."""
-    on = {"@type": f"{_TYPES}envoy.config.route.v3.FilterConfig", "config": {}}
-    return {"typed_per_filter_config": {HOLDER: on, NAME: on}}
+    return {"typed_per_filter_config": {HOLDER: on({}), NAME: on({})}}
+
+
+def on(config: Json) -> Json:
+    """Configuration by which a route has a filter that is off otherwise."""
+    return {"@type": f"{_TYPES}envoy.config.route.v3.FilterConfig", "config": config}
 
 
 def holder(bytes_max: int) -> Json:

@@ -1,7 +1,6 @@
 """The routes on which the gateway answers by itself: what is served, and what leads nowhere. Plain dicts, pure."""
 
 from collections.abc import Sequence
-from urllib.parse import quote
 
 from pilotage.gateway import answers
 from pilotage.gateway.answers import METADATA, encoded
@@ -10,32 +9,27 @@ from pilotage.kube import Json
 
 _MODELS = "/v1/models"
 _GET: Json = {"name": ":method", "string_match": {"exact": "GET"}}
-_LEFT_PLAIN = ("/", "/!'()*", "/:@!$&'()*+,;=")
-"""Characters that clients do not escape in a path, beside letters, digits and ``-._~``, which Envoy makes plain by
-itself, as it does with slashes."""
+
+
+def model_list_match() -> Json:
+    """GET /v1/models."""
+    return {"path": _MODELS, "headers": [_GET]}
 
 
 def model_list(served: Sequence[tuple[str, str]]) -> Json:
     """GET /v1/models: of models, each with the namespace that serves it."""
-    return answering({"path": _MODELS, "headers": [_GET]}, 200, encoded(answers.models(served)))
+    return answering(model_list_match(), 200, encoded(answers.models(served)))
 
 
-def model_info(model: str, namespace: str) -> list[Json]:
-    """GET /v1/models/NAME: of one model, which a namespace serves. After `body_routes`, which take all but GET.
-
-    A route for each way in which clients write the name: what a path may have as it is, some escape and some do not. No
-    pattern: Envoy refuses those of more than a hundred steps.
-    """
-    written = sorted({quote(model, safe=each) for each in _LEFT_PLAIN})
-    body = encoded(answers.model(model, namespace))
-    return [answering({"path": f"{_MODELS}/{each}"}, 200, body) for each in written]
+def model_info(model: str, namespace: str) -> Json:
+    """GET /v1/models/NAME, in the table of that model: of one that a namespace serves."""
+    return answering({"prefix": f"{_MODELS}/", "headers": [_GET]}, 200, encoded(answers.model(model, namespace)))
 
 
 def body_routes() -> list[Json]:
     """Answers to requests whose body names no model, or one that is not served; the second one has it inspected.
 
-    Before it was, a request matches no route by its model. So it is compared with all routes down to that one, and
-    what is not for such requests comes after it.
+    What is not for such requests comes after them.
     """
     no_model = {"filter": METADATA, "path": [{"key": "lacks"}], "value": {"string_match": {"exact": "model"}}}
     not_get = {**_GET, "invert_match": True}

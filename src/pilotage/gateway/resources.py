@@ -21,15 +21,13 @@ which an Envoy that asks would keep sending requests to a server that was remove
 
 from collections.abc import Mapping, Sequence
 
-from pilotage.gateway import answers, finder
-from pilotage.gateway.answers import METADATA, encoded, local_replies
+from pilotage.gateway import answers, finder, scopes
+from pilotage.gateway.answers import HEADER, METADATA, encoded, local_replies
 from pilotage.gateway.inputs import Hosts, ProxiedRoute
 from pilotage.gateway.own_routes import answering
 from pilotage.kube import Json
 
 STAT_PREFIX = "gateway"
-ROUTES = "main"
-"""The name of the one route configuration."""
 LISTENER = "gateway"
 
 BODY_BYTES_MAX = 4 * 1024 * 1024
@@ -62,7 +60,8 @@ def listener(address: str, port: int, access_log: str) -> Json:
     manager = {
         "@type": f"{_TYPES}envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": STAT_PREFIX,
-        "rds": {"route_config_name": ROUTES, "config_source": _ADS},
+        "scoped_routes": scopes.scoped_routes(_ADS),
+        "early_header_mutation_extensions": [scopes.begin_in_main()],
         "normalize_path": True,
         "merge_slashes": True,
         "path_with_escaped_slashes_action": "UNESCAPE_AND_FORWARD",
@@ -84,6 +83,7 @@ def listener(address: str, port: int, access_log: str) -> Json:
             # Off, but where a route asks for it: it holds a whole body back, and those below a path are passed on.
             {"name": finder.HOLDER, "typed_config": finder.holder(BODY_BYTES_MAX), "disabled": True},
             {"name": finder.NAME, "typed_config": finder.finder(), "disabled": True},
+            scopes.chooser(),
             {
                 "name": "envoy.filters.http.router",
                 "typed_config": {
@@ -148,10 +148,9 @@ def assignment(name: str, hosts: Hosts) -> Json:
     return {"cluster_name": name, "endpoints": [{"lb_endpoints": endpoints}] if endpoints else []}
 
 
-def model_route(route: ProxiedRoute, model: str, shares: Mapping[str, int]) -> Json:
-    """Requests to /v1 whose body names the model."""
-    found = {"filter": METADATA, "path": [{"key": "model"}], "value": {"string_match": {"exact": model}}}
-    return _leading_to(route, {"prefix": "/v1/", "dynamic_metadata": [found]}, shares)
+def model_route(route: ProxiedRoute, shares: Mapping[str, int]) -> Json:
+    """Requests to /v1, in the table of a model: their body names it."""
+    return _leading_to(route, {"prefix": "/v1/"}, shares)
 
 
 def path_routes(route: ProxiedRoute, prefix: str, shares: Mapping[str, int]) -> list[Json]:
@@ -195,14 +194,20 @@ def virtual_host(name: str, domains: Sequence[str]) -> Json:
     }
 
 
-def route_configuration() -> Json:
-    """All hosts, without any."""
+def route_configuration(name: str) -> Json:
+    """A route table without its hosts."""
     return {
-        "name": ROUTES,
+        "name": name,
         "validate_clusters": True,
         "ignore_port_in_host_matching": True,
         "max_direct_response_body_size_bytes": DIRECT_BYTES_MAX,
+        "request_headers_to_remove": [HEADER],
     }
+
+
+def scope(name: str) -> Json:
+    """A scope without its route table."""
+    return {"name": name, "key": {"fragments": [{"string_key": name}]}}
 
 
 def _leading_to(route: ProxiedRoute, match: Json, shares: Mapping[str, int], **action: object) -> Json:

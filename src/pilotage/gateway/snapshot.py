@@ -1,9 +1,10 @@
-"""Snapshot of Envoy's resources, made of routes and addresses; versions are hashes of the content.
+"""Snapshot of Envoy's resources, made of claims and addresses; versions are hashes of the content.
 
-The same routes and addresses give the same bytes and the same versions in any process, at any time. So an Envoy that
+The same claims and addresses give the same bytes and the same versions in any process, at any time. So an Envoy that
 already has them gets nothing, whoever asks and however often the control plane is restarted.
 
-Most of a snapshot is like the one before: what is packed is remembered by what it was made of.
+A change costs what it changes: `Snapshot.change` makes the resources of the routes and Services in question and of no
+others, and the version of a type is a sum of those of its resources, so that none of the rest is read for it.
 """
 
 import hashlib
@@ -15,51 +16,73 @@ from typing import Any, NamedTuple
 from envoy.config.cluster.v3 import cluster_pb2
 from envoy.config.endpoint.v3 import endpoint_pb2
 from envoy.config.listener.v3 import listener_pb2
-from envoy.config.route.v3 import route_components_pb2, route_pb2
+from envoy.config.route.v3 import route_components_pb2, route_pb2, scoped_route_pb2
 from envoy.extensions.access_loggers.file.v3 import file_pb2  # noqa: F401
 from envoy.extensions.access_loggers.filters.cel.v3 import cel_pb2  # noqa: F401
 from envoy.extensions.filters.http.buffer.v3 import buffer_pb2  # noqa: F401
 from envoy.extensions.filters.http.json_to_metadata.v3 import json_to_metadata_pb2  # noqa: F401
+from envoy.extensions.filters.http.lua.v3 import lua_pb2  # noqa: F401
 from envoy.extensions.filters.http.router.v3 import router_pb2  # noqa: F401
 from envoy.extensions.filters.network.http_connection_manager.v3 import http_connection_manager_pb2  # noqa: F401
+from envoy.extensions.http.early_header_mutation.header_mutation.v3 import header_mutation_pb2  # noqa: F401
 from envoy.extensions.retry.host.previous_hosts.v3 import previous_hosts_pb2  # noqa: F401
 from envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2  # noqa: F401
 from google.protobuf import any_pb2, json_format
 from google.protobuf.message import Message
 
-from pilotage.gateway import own_routes, resources, server_paths
+from pilotage.gateway import own_routes, resources, scopes, server_paths
 from pilotage.gateway.claims import Claim
-from pilotage.gateway.inputs import Hosts, ProxiedRoute, Service, shares
+from pilotage.gateway.inputs import Hosts, Service, parsed_name, shares
 from pilotage.kube import Json
 
 CDS = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 EDS = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 LDS = "type.googleapis.com/envoy.config.listener.v3.Listener"
-RDS = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
-ORDER = (CDS, EDS, LDS, RDS)
+SRDS = "type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration"
+ORDER = (CDS, EDS, LDS, SRDS)
 """The order of sending: a resource comes before those that refer to it."""
+_MODULUS = 1 << 64
 
 
-class XdsResources(NamedTuple):
-    """All resources of one type, packed, by name."""
+class XdsResource(NamedTuple):
+    """One resource, packed, and the hash of it."""
 
     version: str
-    packed: Mapping[str, any_pb2.Any]
+    packed: any_pb2.Any
 
 
-class Snapshot(NamedTuple):
-    """All resources that one Envoy should have."""
+class XdsResources:
+    """All resources of one type, by name."""
 
-    types: Mapping[str, XdsResources]
-    claims: Mapping[str, Claim]
-    """Claims by the uid of the route."""
-    referenced: frozenset[str]
-    """The clusters that routes lead to, those at weight 0 included."""
+    def __init__(self) -> None:
+        self.by_name: dict[str, XdsResource] = {}
+        self._sum = 0
 
     @property
     def version(self) -> str:
-        """Version of its routes: what a GatewayRoute calls the version that carries it."""
-        return self.types[RDS].version
+        """Version of all of them, whatever the order in which they came."""
+        return f"{self._sum:016x}"
+
+    def set(self, name: str, resource: XdsResource | None) -> None:
+        """Add or replace a resource, or remove it (None)."""
+        before = self.by_name.pop(name, None)
+        self._sum -= int(before.version, 16) if before is not None else 0
+        if resource is not None:
+            self.by_name[name] = resource
+            self._sum += int(resource.version, 16)
+        self._sum %= _MODULUS
+
+
+Changes = Mapping[str, Mapping[str, XdsResource | None]]
+"""Resources that are added or replaced, and those that are removed (None), by type and name."""
+
+
+class SnapshotChange(NamedTuple):
+    """A change that was computed and not made."""
+
+    resources: Changes
+    claims: Mapping[str, Claim | None]
+    """Claims by the uid of the route, as they are to be; None: the route is gone."""
 
 
 class ListenerConfig(NamedTuple):
@@ -71,81 +94,217 @@ class ListenerConfig(NamedTuple):
     names: tuple[str, ...] = ()
 
 
-def compiled(
-    address: ListenerConfig, claims: Iterable[Claim], hosts: Mapping[Service, Hosts], kept: Mapping[str, Service]
-) -> Snapshot:
-    """The resources for these claims and addresses. `kept` are clusters that stay though no route leads to them."""
-    made = [*claims]
-    clusters = {name: service for each in made for name, service in each.route.clusters().items()}
-    referenced = frozenset(clusters)
-    clusters = dict(sorted({**kept, **clusters}.items()))
-    return Snapshot(
-        {
-            CDS: _resources({name: _cluster(name) for name in clusters}),
-            EDS: _resources({name: _assignment(name, hosts.get(service, ())) for name, service in clusters.items()}),
-            LDS: _resources({resources.LISTENER: _listener(address.host, address.port, address.access_log)}),
-            RDS: _resources({resources.ROUTES: _routes(address, made, hosts)}),
-        },
-        {each.route.uid: each for each in made},
-        referenced,
-    )
+class Snapshot:
+    """All resources that one Envoy has, and what they were made of."""
+
+    def __init__(self, address: ListenerConfig) -> None:
+        self.types = {each: XdsResources() for each in ORDER}
+        self.claims: dict[str, Claim] = {}
+        """Claims by the uid of the route."""
+        self.leading_to: dict[str, dict[str, None]] = {}
+        """The uids of the routes that lead to a cluster, those with weight 0 for it included, by cluster."""
+        self._address = address
+        self._clusters: dict[Service, dict[str, None]] = {}
+        self._by_host: dict[str, dict[str, None]] = {}
+        self._served: frozenset[tuple[str, str]] = frozenset()
+        """Models, each with the namespace that serves it."""
+
+    @property
+    def version(self) -> str:
+        """Version of its routes: what a GatewayRoute calls the version that carries it."""
+        return self.types[SRDS].version
+
+    def change(
+        self,
+        claims: Mapping[str, Claim | None],
+        hosts: Mapping[Service, Hosts],
+        *,
+        moved: Iterable[Service] = (),
+        keep: Iterable[str] = (),
+        drop: Iterable[str] = (),
+    ) -> SnapshotChange:
+        """The change to these claims (None: the route is gone), with the addresses of Services that have `moved`.
+
+        `keep` are clusters that have to be there though no route leads to them. Clusters go only where `drop` says so,
+        and no route leads to them.
+        """
+        services = {*moved}
+        old_clusters = {name for each in services for name in self._clusters.get(each, ())}
+        now = dict(claims)
+        for name in old_clusters:
+            now |= {uid: self.claims[uid] for uid in self.leading_to.get(name, ()) if uid not in now}
+        clusters = {name: _service(name) for name in keep}
+        clusters |= {name: each for claim in now.values() if claim for name, each in claim.route.clusters().items()}
+        assigned = clusters | {name: _service(name) for name in old_clusters}
+        gone: dict[str, XdsResource | None] = {name: None for name in drop if name not in clusters}
+        made: Changes = {
+            CDS: gone | {name: _cluster(name) for name in clusters},
+            EDS: gone | {name: _assignment(name, hosts.get(each, ())) for name, each in assigned.items()},
+            LDS: {resources.LISTENER: _listener(self._address.host, self._address.port, self._address.access_log)},
+            SRDS: self._scopes(now, hosts),
+        }
+        return SnapshotChange({each: self._differing(each, made[each]) for each in ORDER}, claims)
+
+    def apply(self, change: SnapshotChange) -> None:
+        """Make the change."""
+        for type_url, changed in change.resources.items():
+            for name, each in changed.items():
+                self.types[type_url].set(name, each)
+        for name, cluster in change.resources[CDS].items():
+            if cluster is None:
+                self._clusters.get(_service(name), {}).pop(name, None)
+            else:
+                self._clusters.setdefault(_service(name), {})[name] = None
+        self._served = self._serving(change.claims)
+        for uid, new in change.claims.items():
+            old = self.claims.pop(uid, None)
+            self._note(uid, old, new)
+            if new is not None:
+                self.claims[uid] = new
+
+    def _note(self, uid: str, old: Claim | None, new: Claim | None) -> None:
+        for name in old.route.clusters() if old else ():
+            _discard(self.leading_to, name, uid)
+        for name in new.route.clusters() if new else ():
+            self.leading_to.setdefault(name, {})[uid] = None
+        if old and old.host:
+            _discard(self._by_host, old.host, uid)
+        if new and new.host:
+            self._by_host.setdefault(new.host, {})[uid] = None
+
+    def _differing(self, type_url: str, made: Mapping[str, XdsResource | None]) -> dict[str, XdsResource | None]:
+        """Those that this snapshot does not have as they are."""
+        there = self.types[type_url].by_name
+        return {
+            name: each
+            for name, each in made.items()
+            if (each.version if each else "") != (there[name].version if name in there else "")
+        }
+
+    def _serving(self, claims: Mapping[str, Claim | None]) -> frozenset[tuple[str, str]]:
+        old = {pair for uid in claims if uid in self.claims for pair in _models(self.claims[uid])}
+        new = {pair for each in claims.values() if each for pair in _models(each)}
+        return self._served if old == new else (self._served - old) | new
+
+    def _scopes(self, now: Mapping[str, Claim | None], hosts: Mapping[Service, Hosts]) -> dict[str, XdsResource | None]:
+        """The route tables of these claims, and those that others share with them."""
+        were = [self.claims[uid] for uid in now if uid in self.claims]
+        are = [each for each in now.values() if each is not None]
+        found: dict[str, XdsResource | None] = dict.fromkeys(name for each in were for name in _own_scopes(each))
+        for each in are:
+            weights = shares(each.route, hosts)
+            if each.path:
+                found[each.path] = _table(each.path, _path_routes(each, weights))
+            for model in each.models:
+                name = scopes.of_model(model)
+                found[name] = _table(name, _model_routes(each, model, weights))
+        for host in {each.host for each in (*were, *are) if each.host}:
+            at_host = self._at_host(host, now)
+            found[scopes.of_host(host)] = _host_table(host, at_host, hosts) if at_host else None
+        found |= self._shared(now, {each.host for each in (*were, *are) if each.host})
+        return found
+
+    def _shared(self, now: Mapping[str, Claim | None], touched: set[str]) -> dict[str, XdsResource]:
+        """The main table and the list of models, where hosts or models come or go."""
+        there = self.types[SRDS].by_name
+        come = {host for host in touched if host not in self._by_host and self._at_host(host, now)}
+        gone = {host for host in touched if host in self._by_host and not self._at_host(host, now)}
+        served = self._serving(now)
+        found: dict[str, XdsResource] = {}
+        if scopes.MAIN not in there or come or gone:
+            found[scopes.MAIN] = _main_table((self._by_host.keys() | come) - gone, self._address.names)
+        if scopes.MODELS not in there or served != self._served:
+            listed = b"".join(map(_route, scopes.model_list(sorted(served))))
+            found[scopes.MODELS] = _table(scopes.MODELS, listed)
+        return found
+
+    def _at_host(self, host: str, now: Mapping[str, Claim | None]) -> list[Claim]:
+        """The claims that have a host, once these are as they are to be."""
+        uids = {**self._by_host.get(host, {}), **dict.fromkeys(now)}
+        found = (now[uid] if uid in now else self.claims[uid] for uid in uids)
+        return [each for each in found if each is not None and each.host == host]
 
 
-def _resources(packed: dict[str, any_pb2.Any]) -> XdsResources:
-    digest = hashlib.blake2b(digest_size=8)
-    for name, each in packed.items():
-        digest.update(f"{len(name)} {name} {len(each.value)} ".encode())
-        digest.update(each.value)
-    return XdsResources(digest.hexdigest(), packed)
+def _discard(index: dict[str, dict[str, None]], key: str, uid: str) -> None:
+    """Remove an entry; without any, its key goes, too."""
+    entries = index[key]
+    del entries[uid]
+    if not entries:
+        del index[key]
 
 
-def _routes(address: ListenerConfig, made: list[Claim], hosts: Mapping[Service, Hosts]) -> any_pb2.Any:
-    """The route table. The first route that matches is taken, so longer paths of a host come before shorter ones.
+def _service(cluster: str) -> Service:
+    parsed = parsed_name(cluster)
+    assert parsed is not None
+    return parsed[0]
 
-    Put together from packed routes: most of them are those of the last time, and Envoy gets all of them each time.
-    """
-    by_host: dict[str, list[tuple[int, str, bytes]]] = {}
-    by_path: list[tuple[str, bytes]] = []
-    by_model: list[bytes] = []
-    served: list[tuple[str, str]] = []
-    for each in made:
-        route = each.route
-        weights = tuple(shares(route, hosts).items())
-        if each.host:
-            leading = (b"" if route.path.strip("/") else _below_hosts()) + _host_route(route, weights)
-            by_host.setdefault(each.host, []).append((-len(route.path), route.path, leading))
-        if each.path:
-            by_path.append((each.path, _path_routes(route, each.path, weights)))
-        by_model += [_model_route(route, model, weights) for model in each.models]
-        served += [(model, route.key.namespace) for model in each.models]
+
+def _models(claim: Claim) -> list[tuple[str, str]]:
+    return [(each, claim.route.key.namespace) for each in claim.models]
+
+
+def _own_scopes(claim: Claim) -> list[str]:
+    """Names of the tables that lead to this route alone."""
+    return [*filter(None, [claim.path]), *map(scopes.of_model, claim.models)]
+
+
+Weights = Mapping[str, int]
+
+
+def _path_routes(claim: Claim, weights: Weights) -> bytes:
+    return b"".join(map(_route, resources.path_routes(claim.route, claim.path, weights)))
+
+
+def _model_routes(claim: Claim, model: str, weights: Weights) -> bytes:
+    info = own_routes.model_info(model, claim.route.key.namespace)
+    return _route(info) + _route(resources.model_route(claim.route, weights))
+
+
+def _host_table(host: str, claims: Iterable[Claim], hosts: Mapping[Service, Hosts]) -> XdsResource:
+    """The first route that matches is taken, so longer paths of a host come before shorter ones."""
+    found = []
+    for each in sorted(claims, key=lambda each: (-len(each.route.path), each.route.path)):
+        found += [] if each.route.path.strip("/") else [_below_hosts()]
+        found.append(_route(resources.host_route(each.route, shares(each.route, hosts))))
+    return _table(scopes.of_host(host), b"".join([*found, _unknown_path()]))
+
+
+def _main_table(hosts: Iterable[str], own: tuple[str, ...]) -> XdsResource:
     virtual_hosts = [
-        _virtual_host(host, (host,)) + b"".join(packed for *_, packed in sorted(by_host[host])) + _last_routes()[-1]
-        for host in sorted(by_host)
+        _virtual_host(name, domains) + b"".join(map(_route, routes))
+        for name, domains, routes in scopes.main_hosts(hosts, own)
     ]
-    everything = (
-        # Its own names, too: a name goes before a wildcard that covers it.
-        _virtual_host("any", ("*", *address.names)),
-        _model_list(tuple(sorted(served))),
-        _below_endpoints(),
-        *by_model,
-        *(packed for _, packed in sorted(by_path)),
-        *_body_routes(),
-        *(_model_info(*each) for each in sorted(served)),
-        *_last_routes(),
-    )
-    virtual_hosts.append(b"".join(everything))
-    packed = _configuration() + b"".join(_framed(_VIRTUAL_HOSTS, each) for each in virtual_hosts)
-    return any_pb2.Any(type_url=RDS, value=packed)
+    return _scope(scopes.MAIN, virtual_hosts)
+
+
+def _table(name: str, routes: bytes) -> XdsResource:
+    """A scope with these routes, for any host."""
+    return _scope(name, [_virtual_host("any", ("*",)) + routes])
+
+
+def _scope(name: str, virtual_hosts: Iterable[bytes]) -> XdsResource:
+    """Put together from packed parts, most of which are the same in all of them."""
+    table = _bytes(_parsed(resources.route_configuration(name), route_pb2.RouteConfiguration()))
+    table += b"".join(_framed(_VIRTUAL_HOSTS, each) for each in virtual_hosts)
+    scope = _bytes(_parsed(resources.scope(name), scoped_route_pb2.ScopedRouteConfiguration()))
+    return _versioned(any_pb2.Any(type_url=SRDS, value=scope + _framed(_TABLE, table)), name)
+
+
+def _versioned(packed: any_pb2.Any, name: str) -> XdsResource:
+    digest = hashlib.blake2b(f"{len(name)} {name} ".encode(), digest_size=8)
+    digest.update(packed.value)
+    return XdsResource(digest.hexdigest(), packed)
 
 
 _ROUTES = route_components_pb2.VirtualHost.DESCRIPTOR.fields_by_name["routes"].number
 _VIRTUAL_HOSTS = route_pb2.RouteConfiguration.DESCRIPTOR.fields_by_name["virtual_hosts"].number
+_TABLE = scoped_route_pb2.ScopedRouteConfiguration.DESCRIPTOR.fields_by_name["route_configuration"].number
 _LENGTH_DELIMITED = 2
 _SEVEN_BITS = 0x7F
 
 
 def _framed(field: int, packed: bytes) -> bytes:
-    """A message as one entry of a repeated field of another: these can be put one after the other."""
+    """A message as one entry of a field of another: these can be put one after the other."""
     frame = bytearray([field << 3 | _LENGTH_DELIMITED])
     left = len(packed)
     while left > _SEVEN_BITS:
@@ -159,10 +318,10 @@ def _parsed(body: Json, message: Any) -> Any:  # noqa: ANN401 - generated messag
     return json_format.ParseDict(body, message)
 
 
-def _pack(message: Message) -> any_pb2.Any:
+def _pack(message: Message, name: str) -> XdsResource:
     packed = any_pb2.Any()
     packed.Pack(message, deterministic=True)
-    return packed
+    return _versioned(packed, name)
 
 
 def _route(body: Json) -> bytes:
@@ -174,51 +333,18 @@ def _bytes(message: Message) -> bytes:
 
 
 @lru_cache(maxsize=10_000)
-def _cluster(name: str) -> any_pb2.Any:
-    return _pack(_parsed(resources.cluster(name), cluster_pb2.Cluster()))
+def _cluster(name: str) -> XdsResource:
+    return _pack(_parsed(resources.cluster(name), cluster_pb2.Cluster()), name)
 
 
 @lru_cache(maxsize=10_000)
-def _assignment(name: str, hosts: Hosts) -> any_pb2.Any:
-    return _pack(_parsed(resources.assignment(name, hosts), endpoint_pb2.ClusterLoadAssignment()))
+def _assignment(name: str, hosts: Hosts) -> XdsResource:
+    return _pack(_parsed(resources.assignment(name, hosts), endpoint_pb2.ClusterLoadAssignment()), name)
 
 
 @lru_cache(maxsize=8)
-def _listener(host: str, port: int, access_log: str) -> any_pb2.Any:
-    return _pack(_parsed(resources.listener(host, port, access_log), listener_pb2.Listener()))
-
-
-Weights = tuple[tuple[str, int], ...]
-
-
-@lru_cache(maxsize=10_000)
-def _model_route(route: ProxiedRoute, model: str, weights: Weights) -> bytes:
-    return _route(resources.model_route(route, model, dict(weights)))
-
-
-@lru_cache(maxsize=20_000)
-def _path_routes(route: ProxiedRoute, prefix: str, weights: Weights) -> bytes:
-    return b"".join(map(_route, resources.path_routes(route, prefix, dict(weights))))
-
-
-@lru_cache(maxsize=10_000)
-def _host_route(route: ProxiedRoute, weights: Weights) -> bytes:
-    return _route(resources.host_route(route, dict(weights)))
-
-
-@lru_cache(maxsize=8)
-def _model_list(served: tuple[tuple[str, str], ...]) -> bytes:
-    return _route(own_routes.model_list(served))
-
-
-@lru_cache(maxsize=10_000)
-def _model_info(model: str, namespace: str) -> bytes:
-    return b"".join(map(_route, own_routes.model_info(model, namespace)))
-
-
-@lru_cache(maxsize=1)
-def _below_endpoints() -> bytes:
-    return b"".join(map(_route, server_paths.below_endpoints()))
+def _listener(host: str, port: int, access_log: str) -> XdsResource:
+    return _pack(_parsed(resources.listener(host, port, access_log), listener_pb2.Listener()), resources.LISTENER)
 
 
 @lru_cache(maxsize=1)
@@ -227,20 +353,10 @@ def _below_hosts() -> bytes:
 
 
 @lru_cache(maxsize=1)
-def _body_routes() -> tuple[bytes, ...]:
-    return tuple(map(_route, own_routes.body_routes()))
-
-
-@lru_cache(maxsize=1)
-def _last_routes() -> tuple[bytes, ...]:
-    return tuple(map(_route, own_routes.last_routes()))
+def _unknown_path() -> bytes:
+    return _route(own_routes.last_routes()[-1])
 
 
 @lru_cache(maxsize=1_000)
 def _virtual_host(name: str, domains: tuple[str, ...]) -> bytes:
     return _bytes(_parsed(resources.virtual_host(name, domains), route_components_pb2.VirtualHost()))
-
-
-@lru_cache(maxsize=1)
-def _configuration() -> bytes:
-    return _bytes(_parsed(resources.route_configuration(), route_pb2.RouteConfiguration()))
