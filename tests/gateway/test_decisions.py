@@ -11,15 +11,17 @@ from hypothesis import strategies as st
 from pilotage.gateway import overload
 from pilotage.gateway.claims import ClaimConflict, ClaimedName, decide
 from pilotage.gateway.counts import Counts, read
+from pilotage.gateway.division import SLOTS, runs, shares, slots, unrolled
 from pilotage.gateway.inputs import (
     GatewayBackend,
+    GatewayCopies,
     ProxiedRoute,
     Service,
     UpstreamHost,
     cluster_name,
+    copies_name,
     parsed_name,
     read_hosts,
-    shares,
     takes_requests,
 )
 from pilotage.gateway.snapshot import CDS, EDS, LDS, SRDS, ListenerConfig, Snapshot
@@ -55,7 +57,7 @@ weights = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 100)), max_
 
 @given(weights, st.sets(st.sampled_from("abcd")))
 def test_shares_go_to_those_that_can_serve_and_never_to_weight_zero(backends, ready):
-    found = shares(route("chat", *backends), up(*ready))
+    found = shares("ns", route("chat", *backends).backends, up(*ready))
     wanted = {cluster_name("ns", service, 80): weight for service, weight in backends}
     able = {cluster_name("ns", service, 80) for service, weight in backends if weight and service in ready}
     if not any(wanted.values()):
@@ -73,8 +75,11 @@ names = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
 
 @given(names, names, st.integers(1, 65535))
 def test_names_of_clusters_can_be_taken_apart(namespace, service, port):
-    assert parsed_name(cluster_name(namespace, service, port)) == (Service(namespace, service), port)
-    assert parsed_name("control") is None
+    assert parsed_name(cluster_name(namespace, service, port)) == (Service(namespace, service), port, None)
+    copies = GatewayCopies(service, port, 100, port)
+    assert parsed_name(copies_name(namespace, copies)) == (Service(namespace, service), port, port)
+    for other in ("control", "a_b", "a_b_x", "a_b_80_copies", "a_b_80_other2", "a_b_80_copies2_3"):
+        assert parsed_name(other) is None
 
 
 def test_versions_are_made_of_content_alone():
@@ -174,6 +179,42 @@ async def test_a_count_only_falls_and_zero_is_final():
     counts.end(["ns_a_80"])
     counts.begin(["ns_a_80"])
     assert counts.of("ns_a_80") is None
+
+
+async def test_zero_is_not_final_where_copies_still_come():
+    admin = Said(*[stats(1, ns_a_80_copies2=(0, 0), ns_b_80=(1, 0))] * 3, *[stats(1, ns_a_80_copies2=(2, 0))] * 3)
+    counts = Counts(admin)
+    counts.begin(["ns_a_80_copies2"], ["ns_a_80_copies2"])
+    await counts.refresh()
+    assert counts.of("ns_a_80_copies2") == 0
+    await counts.refresh()
+    assert counts.of("ns_a_80_copies2") == 2
+    # A copy is no request of a client: what no cluster has is still one.
+    assert read(stats(1, ns_a_80_copies2=(2, 0))).unrouted == 1
+    counts.begin(["ns_a_80_copies2"])  # no more copies: what arrives now may have led there before
+    assert counts.of("ns_a_80_copies2") is None
+    await counts.refresh()
+    assert counts.of("ns_a_80_copies2") == 3
+
+
+cluster_weights = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 100), min_size=1).filter(
+    lambda each: any(each.values())
+)
+
+
+@given(st.lists(cluster_weights, min_size=1, max_size=5))
+def test_slots_follow_the_weights_and_nobody_gives_one_up_who_need_not(changes):
+    owners: tuple[str, ...] = ()
+    for each in changes:
+        before, owners = owners, slots(each, owners)
+        assert len(owners) == SLOTS
+        assert unrolled(runs(owners)) == owners
+        total = sum(each.values())
+        for name in "abcd":
+            now, was = owners.count(name), before.count(name)
+            assert abs(now - each.get(name, 0) * SLOTS / total) < 1
+            kept = sum(old == new == name for old, new in zip(before, owners, strict=False))
+            assert kept == min(now, was)
 
 
 async def test_without_a_listener_nothing_is_known_of_what_clients_have_under_way():

@@ -233,9 +233,9 @@ async def test_a_life_of_the_command(attentive, folder):
     assert await page(running, "/healthz") == (200, "ok\n")
     assert await page(running, "/readyz") == (200, "ok\n")
     _, shown = await page(running, "/metrics")
-    labels = f'{{code="2xx",endpoint="aye",namespace="{ns}",service="a-1"}}'
+    labels = f'{{code="2xx",copies="no",endpoint="aye",namespace="{ns}",service="a-1"}}'
     assert f"pilotage_gateway_requests_total{labels} 1.0" in shown
-    assert f'pilotage_gateway_in_flight{{endpoint="aye",namespace="{ns}",service="a-1"}} 0.0' in shown
+    assert f'pilotage_gateway_in_flight{{copies="no",endpoint="aye",namespace="{ns}",service="a-1"}} 0.0' in shown
     assert "pilotage_gateway_envoy_up 1.0" in shown
     # Envoy has nothing to complain of, but that it is there before its control plane.
     warnings = [line for line in (folder / "log").read_text().splitlines() if "][warning]" in line]

@@ -128,7 +128,7 @@ async def test_a_cluster_outlives_its_route_and_then_goes(tmp_path):
         await asyncio.sleep(1.5)  # longer than its grace: its requests keep it
         assert await there()
         assert gateway.control.program.idle() == {f"{ns}_d-1_80"}
-        labels = f'{{endpoint="dee",namespace="{ns}",service="d-1"}}'
+        labels = f'{{copies="no",endpoint="dee",namespace="{ns}",service="d-1"}}'
         assert f"pilotage_gateway_in_flight{labels} 1.0" in await metrics(
             gateway
         )  # it is still that endpoint's request

@@ -7,9 +7,9 @@ import pytest
 from pilotage.api.endpoint import Route
 from pilotage.api.gateway_route import GatewayRoute
 from pilotage.kube import Json
-from pilotage.traffic.contract import Backend, Mix, Programming, RouteStatus
+from pilotage.traffic.contract import Backend, Branch, Copies, Header, Mix, Programming, RouteStatus, Stickiness
 from pilotage.traffic.routers import RouteRequest
-from pilotage.traffic.routers.pilotage_gateway import ROUTER
+from pilotage.traffic.routers.pilotage_gateway import ROUTER, written_mix
 
 OLD, NEW = Backend("old", 80, 100), Backend("new", 80, 0)
 
@@ -88,3 +88,57 @@ def test_nothing_is_counted_for_a_route_that_is_not_in_place():
     assert ROUTER.status(said("Pending", counts={"new": 0}), ["new"]) == RouteStatus(
         Programming.PENDING, text="Envoy has not acknowledged it yet"
     )
+
+
+def test_a_mix_is_written_and_read_back():
+    mix = Mix(
+        (Backend("assistant-7", 80, 90), Backend("assistant-8", 80, 10)),
+        (Branch((Header("x-group", "beta"), Header("x-tier", "gold")), (Backend("assistant-8", 81, 100),)),),
+        (Copies("assistant-9", 80, 25, 4), Copies("assistant-10", 80)),
+        Stickiness((("header", "x-user"), ("body", "user")), "salt"),
+    )
+    spec = {"endpoint": "assistant", **written_mix(mix)}
+    GatewayRoute.read({"spec": spec})
+    assert ROUTER.mix({"spec": spec}) == mix
+    assert ROUTER.mix({"spec": written_mix(Mix((OLD,)))}) == Mix((OLD,))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"branches": 7, "copies": [None, {"service": 7}], "assign": []},
+        {"branches": [{"headers": [{"name": 1, "exact": []}, 5], "backends": [{"weight": 3}]}], "assign": {"keys": 1}},
+        {"assign": {"keys": [{"header": 3}], "salt": 9}, "copies": {"a": 1}},
+    ],
+)
+def test_what_somebody_else_wrote_is_read_as_far_as_it_can_be(spec):
+    found = ROUTER.mix({"spec": spec})
+    assert (found.services, found.sticky) == (frozenset(), None)
+
+
+def test_each_revision_in_the_route_has_a_path_of_its_own():
+    written = body(Backend("assistant-7", 80, 100), Backend("assistant-8", 81, 0), Backend("assistant-8x", 80, 0))
+    assert written["spec"]["revisions"] == [
+        {"number": 7, "service": "assistant-7", "port": 80},
+        {"number": 8, "service": "assistant-8", "port": 81},
+    ]
+    assert "revisions" not in body(Backend("assistant-07", 80), Backend("other-7", 80))["spec"]
+
+
+def test_a_service_that_gets_copies_and_is_not_counted_is_not_idle():
+    obj = said("Programmed", counts={"new": 0})
+    obj["spec"]["copies"] = [{"service": "shadow"}]
+    assert ROUTER.status(obj, ["new", "shadow"]).in_flight == {"new": 0}
+    obj["status"]["counts"].append({"service": "shadow", "inFlight": 3})
+    assert ROUTER.status(obj, ["new", "shadow"]).in_flight == {"new": 0, "shadow": 3}
+
+
+def test_a_service_that_only_a_direct_path_leads_to_is_in_the_mix():
+    spec = {"backends": [{"service": "old"}], "revisions": [{"number": 1, "service": "old"}, {"service": "odd"}]}
+    assert ROUTER.mix({"spec": spec}) == Mix((OLD, Backend("odd", 80, 0)))
+
+
+def test_the_shares_in_effect_are_those_that_the_gateway_says():
+    assert ROUTER.status(said("Programmed")).effective is None
+    shares = [{"service": "old", "percent": 0}, {"service": "new", "percent": 99.5}, {"percent": 1}, {"service": "x"}]
+    assert ROUTER.status(said("Programmed", effective=shares)).effective == {"old": 0.0, "new": 99.5}

@@ -14,6 +14,7 @@ from pilotage.api.gateway_route import GatewayRouteSpec
 from pilotage.api.host import ProcessSpec
 from pilotage.api.strategy import CanaryScale, CanaryStep, Strategy
 from pilotage.api.teardown import TeardownSpec
+from pilotage.api.traffic import AssignmentKey
 from pilotage.kube import Json
 
 ENDPOINT_NAME_MAX = 52
@@ -98,6 +99,7 @@ RULES: dict[type[Schema], tuple[CelRule, ...]] = {
             "an Experiment stays on its endpoint: create another one",
         ),
     ),
+    AssignmentKey: (CelRule(_exactly_one(AssignmentKey), "give exactly one of header and body"),),
     Strategy: (
         CelRule("self.type == 'Canary' || !has(self.canary)", "canary is for strategy.type Canary"),
         CelRule(

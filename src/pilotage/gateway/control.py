@@ -15,6 +15,7 @@ from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway.admin import Admin, AdminUnavailable
 from pilotage.gateway.ads import Ads
 from pilotage.gateway.counts import GAUGES, Counts, read
+from pilotage.gateway.division import read_slots, with_slots
 from pilotage.gateway.envoy import NoEnvoy, find
 from pilotage.gateway.explain import explain
 from pilotage.gateway.hostnames import HostRules, is_name
@@ -121,7 +122,9 @@ class Control:
         if change.old is not None and change.new is None:
             wanted.pop(change.old.meta.uid, None)
         if change.new is not None:
-            wanted[change.new.meta.uid] = read_route(change.new)
+            uid, route = change.new.meta.uid, read_route(change.new)
+            before = wanted[uid].slots if uid in wanted else read_slots(change.new, route)
+            wanted[uid] = with_slots(route, before)
         if change.old is None or change.new is None or change.old.meta.generation != change.new.meta.generation:
             for uid in {each.meta.uid for each in (change.old, change.new) if each is not None}:
                 self.program.touch(route=uid)
@@ -140,7 +143,7 @@ class Control:
         changed = {*clusters}
         served = {each for each in changed if self.program.gets_requests(each)}
         self.counts.end(served)
-        self.counts.begin(changed - served)
+        self.counts.begin(changed - served, {each for each in changed if self.program.is_live(each)})
         wanted = self.program.wanted
         for uid in uids:
             if uid in wanted:

@@ -11,7 +11,7 @@ that waits for its body is there for long: of three readings the largest counts.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -44,6 +44,7 @@ def read(stats: bytes) -> GaugeReading:
     """Decode the answer to `GAUGES`."""
     under_way: dict[str, int] = {}
     downstream: int | None = None
+    of_clients = 0
     for line in stats.decode(errors="replace").splitlines():
         name, _, value = line.rpartition(": ")
         if not value.isdigit():
@@ -52,9 +53,11 @@ def read(stats: bytes) -> GaugeReading:
             downstream = int(value)
         elif name.startswith("cluster."):
             cluster = name.removeprefix("cluster.").rpartition(".")[0]
-            if parsed_name(cluster) is not None:
+            parsed = parsed_name(cluster)
+            if parsed is not None:
                 under_way[cluster] = under_way.get(cluster, 0) + int(value)
-    return GaugeReading(under_way, None if downstream is None else max(0, downstream - sum(under_way.values())))
+                of_clients += int(value) if parsed.copies_max is None else 0  # a copy is no request of a client
+    return GaugeReading(under_way, None if downstream is None else max(0, downstream - of_clients))
 
 
 class Counts:
@@ -67,25 +70,37 @@ class Counts:
         self._counted: dict[str, int | None] = {}
         """Number of requests by cluster that may still come from arriving bodies; None where nothing was read yet."""
         self._final: set[str] = set()
+        self._live: set[str] = set()
         self._next: asyncio.Task[None] | None = None
         self._one_at_a_time = asyncio.Lock()
 
-    def begin(self, clusters: Iterable[str]) -> None:
-        """Count these from now on, if they are not counted yet. A route that led there has just been changed."""
+    def begin(self, clusters: Iterable[str], live: Collection[str] = ()) -> None:
+        """Count these from now on, if they are not counted yet. A route that led there has just been changed.
+
+        Those that are `live` have no share of the requests, but get copies, or requests for one revision: zero is not
+        final for them. When they are not live any more, they are counted anew.
+        """
         for each in clusters:
+            if each in self._live and each not in live:
+                self.end([each])
             self._counted.setdefault(each, None)
+            if each in live:
+                self._live.add(each)
+                self._final.discard(each)
 
     def settle(self, clusters: Iterable[str]) -> None:
         """Take these clusters as known to be idle: they were when the control plane ran before."""
         for each in clusters:
             self._counted.setdefault(each, 0)
-            self._final.add(each)
+            if each not in self._live:
+                self._final.add(each)
 
     def end(self, clusters: Iterable[str]) -> None:
         """Stop counting these: they get requests again, or are gone."""
         for each in clusters:
             self._counted.pop(each, None)
             self._final.discard(each)
+            self._live.discard(each)
 
     def of(self, cluster: str) -> int | None:
         """The most requests that there may be; None if it is not known yet. Zero is final.
@@ -127,5 +142,5 @@ class Counts:
             if each in self._counted:
                 before = self._counted[each]
                 bound = self._counted[each] = most if before is None else min(before, most)
-                if bound + self.under_way.get(each, 0) == 0:
+                if bound + self.under_way.get(each, 0) == 0 and each not in self._live:
                     self._final.add(each)

@@ -11,6 +11,7 @@ import msgspec
 
 from pilotage.gateway import own_routes, resources
 from pilotage.gateway.child import launched
+from pilotage.gateway.division import RouteDivision
 from pilotage.gateway.inputs import ProxiedRoute
 from pilotage.kube import Json
 
@@ -45,15 +46,16 @@ async def explain(envoy: Path, route: ProxiedRoute, user: int | None = None) -> 
 
 def _alone(route: ProxiedRoute) -> Json:
     """An Envoy with this route and nothing else."""
-    shares = dict.fromkeys(route.clusters(), 1)
-    routes = resources.path_routes(route, f"/endpoints/{route.key.namespace}/{route.endpoint}", shares)
-    routes += [resources.model_route(route, shares)]
+    names = route.clusters()
+    division = RouteDivision((tuple((each, 1) for each in names),) * len(route.shared_out()))
+    routes = resources.path_routes(route, f"/endpoints/{route.key.namespace}/{route.endpoint}", division)
+    routes += resources.model_routes(route, division)
     routes += [own_routes.model_info(model, route.key.namespace) for model in route.models]
-    routes += [resources.host_route(route, shares)] if route.host else []
+    routes += resources.host_routes(route, division) if route.host else []
     host = resources.virtual_host("alone", [route.host or "*"]) | {"routes": routes}
     listener = resources.listener("127.0.0.1", 0, "")
     manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
     del manager["scoped_routes"]
     manager["route_config"] = resources.route_configuration("alone") | {"virtual_hosts": [host]}
-    clusters = [{"name": name, "type": "STATIC", "load_assignment": {"cluster_name": name}} for name in shares]
+    clusters = [{"name": name, "type": "STATIC", "load_assignment": {"cluster_name": name}} for name in names]
     return {"static_resources": {"listeners": [listener], "clusters": clusters}}

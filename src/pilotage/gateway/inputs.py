@@ -6,7 +6,8 @@ none); the rest is Envoy's to judge.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -19,6 +20,9 @@ LABEL_SERVICE = "kubernetes.io/service-name"
 HTTP = "http"
 """The name of the port that is used where a slice has several."""
 
+_COPIES = "copies"
+_CLUSTER = re.compile(rf"(?P<namespace>[^_]+)_(?P<service>[^_]+)_(?P<port>[0-9]+)(_{_COPIES}(?P<copies>[0-9]+))?")
+
 Service = ObjectKey
 
 
@@ -28,6 +32,37 @@ class GatewayBackend(NamedTuple):
     service: str
     port: int
     weight: int
+
+
+class GatewayBranch(NamedTuple):
+    """Requests with these headers (name and value), and the Services that get them."""
+
+    headers: tuple[tuple[str, str], ...]
+    backends: tuple[GatewayBackend, ...]
+
+
+class GatewayCopies(NamedTuple):
+    """A Service that gets copies of some percent of the requests, so many at a time (0: any number)."""
+
+    service: str
+    port: int
+    percent: int
+    concurrent_max: int = 0
+
+
+class GatewayAssignment(NamedTuple):
+    """Places of the key by which requests are assigned, as kind (header or body) and name; and the salt."""
+
+    keys: tuple[tuple[str, str], ...]
+    salt: str = ""
+
+
+class GatewayRevision(NamedTuple):
+    """A revision with a path of its own."""
+
+    number: int
+    service: str
+    port: int
 
 
 class ProxiedRoute(NamedTuple):
@@ -43,18 +78,41 @@ class ProxiedRoute(NamedTuple):
     path: str = "/"
     backends: tuple[GatewayBackend, ...] = ()
     leaving: bool = False
+    branches: tuple[GatewayBranch, ...] = ()
+    copies: tuple[GatewayCopies, ...] = ()
+    assign: GatewayAssignment | None = None
+    revisions: tuple[GatewayRevision, ...] = ()
+    measure: bool = False
+    slots: tuple[tuple[str, ...], ...] = ()
+    """Clusters of the slots of keys (`division`): of requests that no branch matches, and of each branch."""
 
     @property
     def age(self) -> tuple[str, ObjectKey]:
         """Sort key: the oldest wins."""
         return self.created, self.key
 
+    def shared_out(self) -> tuple[tuple[GatewayBackend, ...], ...]:
+        """The backends of requests that no branch matches, and then those of each branch."""
+        return self.backends, *(each.backends for each in self.branches)
+
     def clusters(self) -> dict[str, Service]:
         """The names of the clusters that it needs, and the Service of each. Those without a share are kept warm."""
         namespace = self.key.namespace
-        return {
-            cluster_name(namespace, each.service, each.port): Service(namespace, each.service) for each in self.backends
-        }
+        plain = [(each.service, each.port) for backends in self.shared_out() for each in backends]
+        plain += [(each.service, each.port) for each in self.revisions]
+        found = {cluster_name(namespace, *each): Service(namespace, each[0]) for each in plain}
+        return found | {copies_name(namespace, each): Service(namespace, each.service) for each in self.copies}
+
+    def weighted(self) -> set[str]:
+        """Those of its clusters that have a share of the requests."""
+        given = [each for backends in self.shared_out() for each in backends if each.weight]
+        return {cluster_name(self.key.namespace, each.service, each.port) for each in given}
+
+    def live(self) -> set[str]:
+        """Those of its clusters that get copies, or requests for one revision."""
+        namespace = self.key.namespace
+        direct = {cluster_name(namespace, each.service, each.port) for each in self.revisions}
+        return direct | {copies_name(namespace, each) for each in self.copies}
 
 
 class UpstreamHost(NamedTuple):
@@ -73,17 +131,36 @@ def cluster_name(namespace: str, service: str, port: int) -> str:
     return f"{namespace}_{service}_{port}"
 
 
-def parsed_name(cluster: str) -> tuple[Service, int] | None:
-    """The inverse of `cluster_name`; None for a name that is not of that form."""
-    parts = cluster.split("_")
-    if len(parts) != 3 or not parts[2].isdigit():
+def copies_name(namespace: str, copies: GatewayCopies) -> str:
+    """Envoy's name of a Service that gets copies: another cluster, whose limit and numbers are those of copies alone.
+
+    The limit is a part of the name, so that a cluster never changes.
+    """
+    return f"{cluster_name(namespace, copies.service, copies.port)}_{_COPIES}{copies.concurrent_max}"
+
+
+class ClusterName(NamedTuple):
+    """The parts of a name of a cluster."""
+
+    service: Service
+    port: int
+    copies_max: int | None = None
+    """Limit of a cluster that gets copies (0: none); None: it gets requests."""
+
+
+def parsed_name(cluster: str) -> ClusterName | None:
+    """The inverse of `cluster_name` and `copies_name`; None for a name that is not of these forms."""
+    found = _CLUSTER.fullmatch(cluster)
+    if found is None:
         return None
-    return Service(parts[0], parts[1]), int(parts[2])
+    limit = None if found["copies"] is None else int(found["copies"])
+    return ClusterName(Service(found["namespace"], found["service"]), int(found["port"]), limit)
 
 
 def read_route(obj: Object) -> ProxiedRoute:
     """A GatewayRoute. Its schema has seen to it that it is one."""
     spec = obj.decode_as(_GatewayRoute).spec
+    assign = spec.assign
     meta = obj.meta
     return ProxiedRoute(
         obj.key,
@@ -94,9 +171,33 @@ def read_route(obj: Object) -> ProxiedRoute:
         tuple(dict.fromkeys(spec.models)),
         (spec.host or "").lower(),
         spec.path,
-        tuple(GatewayBackend(each.service, each.port, each.weight) for each in spec.backends),
+        _backends(spec.backends),
         spec.leaving,
+        tuple(
+            GatewayBranch(
+                tuple((header.name.lower(), header.exact) for header in each.headers), _backends(each.backends)
+            )
+            for each in spec.branches
+            if each.headers
+        ),
+        tuple(
+            GatewayCopies(each.service, each.port, each.percent, each.max_concurrent or 0)
+            for each in spec.copies
+            if each.percent > 0
+        ),
+        None if assign is None else GatewayAssignment(_places(assign.keys), assign.salt),
+        tuple(GatewayRevision(each.number, each.service, each.port) for each in spec.revisions),
+        spec.measure,
     )
+
+
+def _backends(listed: Iterable[_Backend]) -> tuple[GatewayBackend, ...]:
+    return tuple(GatewayBackend(each.service, each.port, each.weight) for each in listed)
+
+
+def _places(keys: Iterable[_Key]) -> tuple[tuple[str, str], ...]:
+    places = [("header", each.header.lower()) if each.header else ("body", each.body or "") for each in keys]
+    return tuple((kind, name) for kind, name in places if name)
 
 
 def service_of(endpoint_slice: Object) -> Service | None:
@@ -132,25 +233,6 @@ def takes_requests(hosts: Hosts) -> bool:
     return any(not each.draining for each in hosts)
 
 
-def shares(route: ProxiedRoute, hosts: Mapping[Service, Hosts]) -> dict[str, int]:
-    """The weight of each cluster of a route; empty where it has none at all.
-
-    A Service without any address that takes requests would answer its share with 503, while another could serve it: its
-    share goes to the others. Where none of those with a share can serve, the weights stay as they are.
-    """
-    namespace = route.key.namespace
-    wanted: dict[str, int] = {}
-    able: dict[str, int] = {}
-    for each in route.backends:
-        name = cluster_name(namespace, each.service, each.port)
-        wanted[name] = wanted.get(name, 0) + each.weight
-        if takes_requests(hosts.get(Service(namespace, each.service), ())):
-            able[name] = wanted[name]
-    if not any(wanted.values()):
-        return {}
-    return {name: able.get(name, 0) for name in wanted} if any(able.values()) else wanted
-
-
 def _port(ports: Iterable[_Port]) -> int | None:
     """The one port; among several the one that is called http."""
     numbered = [each for each in ports if each.port is not None]
@@ -165,6 +247,39 @@ class _Backend(msgspec.Struct):
     weight: int = 100
 
 
+class _Header(msgspec.Struct):
+    name: str
+    exact: str
+
+
+class _Branch(msgspec.Struct):
+    headers: list[_Header] = []
+    backends: list[_Backend] = []
+
+
+class _Copies(msgspec.Struct, rename="camel"):
+    service: str
+    port: int = 80
+    percent: int = 100
+    max_concurrent: int | None = None
+
+
+class _Key(msgspec.Struct):
+    header: str | None = None
+    body: str | None = None
+
+
+class _Assignment(msgspec.Struct):
+    keys: list[_Key] = []
+    salt: str = ""
+
+
+class _Revision(msgspec.Struct):
+    number: int
+    service: str
+    port: int = 80
+
+
 class _Spec(msgspec.Struct):
     endpoint: str
     models: list[str] = []
@@ -172,6 +287,11 @@ class _Spec(msgspec.Struct):
     path: str = "/"
     backends: list[_Backend] = []
     leaving: bool = False
+    branches: list[_Branch] = []
+    copies: list[_Copies] = []
+    assign: _Assignment | None = None
+    revisions: list[_Revision] = []
+    measure: bool = False
 
 
 class _GatewayRoute(msgspec.Struct):

@@ -12,7 +12,7 @@ from pilotage.gateway.inputs import parsed_name
 from pilotage.gateway.program import Program
 
 STATS = "/stats?usedonly"
-_LABELS = ["namespace", "endpoint", "service"]
+_LABELS = ["namespace", "endpoint", "service", "copies"]
 _CLASS = re.compile(r"upstream_rq_([1-5])xx")
 
 _COUNTERS = {
@@ -62,7 +62,8 @@ class Traffic(Collector):
             parsed = parsed_name(cluster)
             if prefix != "cluster" or parsed is None:
                 continue
-            labels = [parsed[0].namespace, endpoints.get(cluster, ""), parsed[0].name]
+            service, copies = parsed.service, "no" if parsed.copies_max is None else "yes"
+            labels = [service.namespace, endpoints.get(cluster, ""), service.name, copies]
             if found := _CLASS.fullmatch(stat):
                 requests.add_metric([*labels, f"{found[1]}xx"], value)
             elif stat in families:

@@ -21,7 +21,7 @@ from pilotage.gateway.ads import Ads
 from pilotage.gateway.claim_book import ClaimBook, ClaimChange
 from pilotage.gateway.claims import ANY_HOST, Claim, ClaimedName, ClaimRecord, Records
 from pilotage.gateway.hostnames import HostRules
-from pilotage.gateway.inputs import Hosts, ProxiedRoute, Service, cluster_name, parsed_name
+from pilotage.gateway.inputs import Hosts, ProxiedRoute, Service, parsed_name
 from pilotage.gateway.resources import UPLOAD_SECONDS_MAX
 from pilotage.gateway.snapshot import CDS, LDS, ListenerConfig, Snapshot, SnapshotChange
 from pilotage.runtime.clock import monotonic
@@ -112,14 +112,12 @@ class Program:
 
     def gets_requests(self, cluster: str) -> bool:
         """Whether a route leads requests to it, or Envoy does not have it."""
-        found = [self.accepted[uid] for uid in self._snapshot.leading_to.get(cluster, ())]
-        weight = sum(
-            each.weight
-            for route in found
-            for each in route.backends
-            if cluster_name(route.key.namespace, each.service, each.port) == cluster
-        )
-        return bool(weight) or cluster not in self._snapshot.types[CDS].by_name
+        weighted = any(cluster in self.accepted[uid].weighted() for uid in self._snapshot.leading_to.get(cluster, ()))
+        return weighted or cluster not in self._snapshot.types[CDS].by_name
+
+    def is_live(self, cluster: str) -> bool:
+        """Whether a route leads copies of requests to it, or requests for one revision."""
+        return any(cluster in self.accepted[uid].live() for uid in self._snapshot.leading_to.get(cluster, ()))
 
     def kept(self, namespace: str, service: str) -> list[str]:
         """The clusters of a Service that no route leads to any more and that are still there."""
@@ -242,12 +240,13 @@ class Program:
         clusters.update(name for uid in changes for name in self._clusters(uid))
         for uid in self._book.accept(claims):
             self.touch(route=uid)
+        divided = {uid for uid, each in change.divisions.items() if snapshot.divisions.get(uid) != each}
         snapshot.apply(change)
         self.snapshot = snapshot
         self._keep(clusters)
         for each in claims.decision.claims:
             self._tell_of_conflicts(each, conflicts.get(each.route.uid, ()))
-        changed = {*changes, *(uid for uid, each in records.items() if self.records.get(uid) != each)}
+        changed = {*changes, *divided, *(uid for uid, each in records.items() if self.records.get(uid) != each)}
         for uid, were in conflicts.items():
             now = change.claims[uid]
             if now is not None and now.conflicts != were:

@@ -19,11 +19,12 @@ Servers are not asked for their health: EndpointSlices say it. So ``ignore_healt
 which an Envoy that asks would keep sending requests to a server that was removed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from pilotage.gateway import answers, finder, scopes
+from pilotage.gateway import answers, finder, keys, scopes
 from pilotage.gateway.answers import HEADER, METADATA, encoded, local_replies
-from pilotage.gateway.inputs import Hosts, ProxiedRoute
+from pilotage.gateway.division import RouteDivision, Shares
+from pilotage.gateway.inputs import GatewayCopies, Hosts, ProxiedRoute, cluster_name, copies_name, parsed_name
 from pilotage.gateway.own_routes import answering
 from pilotage.kube import Json
 
@@ -61,7 +62,7 @@ def listener(address: str, port: int, access_log: str) -> Json:
         "@type": f"{_TYPES}envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": STAT_PREFIX,
         "scoped_routes": scopes.scoped_routes(_ADS),
-        "early_header_mutation_extensions": [scopes.begin_in_main()],
+        "early_header_mutation_extensions": [scopes.begin_in_main(), keys.no_key()],
         "normalize_path": True,
         "merge_slashes": True,
         "path_with_escaped_slashes_action": "UNESCAPE_AND_FORWARD",
@@ -84,6 +85,7 @@ def listener(address: str, port: int, access_log: str) -> Json:
             {"name": finder.HOLDER, "typed_config": finder.holder(BODY_BYTES_MAX), "disabled": True},
             {"name": finder.NAME, "typed_config": finder.finder(), "disabled": True},
             scopes.chooser(),
+            *keys.key_filters(),
             {
                 "name": "envoy.filters.http.router",
                 "typed_config": {
@@ -106,11 +108,17 @@ def listener(address: str, port: int, access_log: str) -> Json:
 
 
 def cluster(name: str) -> Json:
-    """A Service. Its addresses come apart, so that this never changes."""
+    """A Service. Its addresses come apart, so that this never changes.
+
+    Of one that gets copies, the limit is that of requests: a copy beyond it is not sent. With one of connections, it
+    would wait, and be sent later.
+    """
+    parsed = parsed_name(name)
+    limit = parsed.copies_max if parsed is not None else None
     plenty = {
         "max_connections": PLENTY,
         "max_pending_requests": PLENTY,
-        "max_requests": PLENTY,
+        "max_requests": limit or PLENTY,
         "max_retries": PLENTY,
     }
     return {
@@ -148,26 +156,29 @@ def assignment(name: str, hosts: Hosts) -> Json:
     return {"cluster_name": name, "endpoints": [{"lb_endpoints": endpoints}] if endpoints else []}
 
 
-def model_route(route: ProxiedRoute, shares: Mapping[str, int]) -> Json:
+def model_routes(route: ProxiedRoute, division: RouteDivision) -> list[Json]:
     """Requests to /v1, in the table of a model: their body names it."""
-    return _leading_to(route, {"prefix": "/v1/"}, shares)
+    return _leading_to(route, {"prefix": "/v1/"}, division)
 
 
-def path_routes(route: ProxiedRoute, prefix: str, shares: Mapping[str, int]) -> list[Json]:
-    """Requests below a path, which the server does not get to see.
+def path_routes(route: ProxiedRoute, prefix: str, division: RouteDivision) -> list[Json]:
+    """Requests below a path, which the server does not get to see, and below the paths of single revisions.
 
     Two routes, because one for both would leave two slashes, or need a pattern, which Envoy takes long to compile.
     """
-    return [
-        _leading_to(route, match, shares, prefix_rewrite="/") for match in ({"prefix": f"{prefix}/"}, {"path": prefix})
-    ]
+    found = [each for match in _below(prefix) for each in _leading_to(route, match, division, prefix_rewrite="/")]
+    for each in route.revisions:
+        cluster = cluster_name(route.key.namespace, each.service, each.port)
+        action = {"cluster": cluster, "prefix_rewrite": "/"}
+        found += [_to_servers(route, match, action) for match in _below(f"{prefix}@{each.number}")]
+    return found
 
 
-def host_route(route: ProxiedRoute, shares: Mapping[str, int]) -> Json:
+def host_routes(route: ProxiedRoute, division: RouteDivision) -> list[Json]:
     """Requests for a host, below the route's path, which stays as it is."""
     plain = route.path.rstrip("/")
     match = {"path_separated_prefix": plain} if plain else {"prefix": "/"}
-    return _leading_to(route, match, shares)
+    return _leading_to(route, match, division)
 
 
 def virtual_host(name: str, domains: Sequence[str]) -> Json:
@@ -201,7 +212,7 @@ def route_configuration(name: str) -> Json:
         "validate_clusters": True,
         "ignore_port_in_host_matching": True,
         "max_direct_response_body_size_bytes": DIRECT_BYTES_MAX,
-        "request_headers_to_remove": [HEADER],
+        "request_headers_to_remove": [HEADER, keys.KEY],
     }
 
 
@@ -210,20 +221,50 @@ def scope(name: str) -> Json:
     return {"name": name, "key": {"fragments": [{"string_key": name}]}}
 
 
-def _leading_to(route: ProxiedRoute, match: Json, shares: Mapping[str, int], **action: object) -> Json:
+def _below(prefix: str) -> tuple[Json, Json]:
+    return {"prefix": f"{prefix}/"}, {"path": prefix}
+
+
+def _leading_to(route: ProxiedRoute, match: Json, division: RouteDivision, **action: object) -> list[Json]:
+    """Routes of the requests that match: a branch each, the first one that matches counts, and that of all others."""
+    main, *others = [_shared_out(route, match, shares, **action) for shares in division.shares]
+    return [
+        each | {"match": match | {"headers": [_exactly(*header) for header in branch.headers]}}
+        for branch, each in zip(route.branches, others, strict=True)
+    ] + [main]
+
+
+def _exactly(name: str, value: str) -> Json:
+    return {"name": name, "string_match": {"exact": value}}
+
+
+def _shared_out(route: ProxiedRoute, match: Json, shares: Shares, **action: object) -> Json:
     if not shares:
         status, body = answers.detached(route)
         return answering(match, status, encoded(body))
-    clusters = [{"name": name, "weight": weight} for name, weight in shares.items()]
+    clusters: Json = {"clusters": [{"name": name, "weight": weight} for name, weight in shares]}
+    if route.assign is not None:
+        clusters["use_hash_policy"] = True
+        action["hash_policy"] = [{"header": {"header_name": keys.KEY}}]
+    if route.copies:
+        action["request_mirror_policies"] = [_copied(route, each) for each in route.copies]
+    return _to_servers(route, match, {"weighted_clusters": clusters, **action}) | keys.by_key(route)
+
+
+def _copied(route: ProxiedRoute, copies: GatewayCopies) -> Json:
+    return {
+        "cluster": copies_name(route.key.namespace, copies),
+        "runtime_fraction": {"default_value": {"numerator": copies.percent, "denominator": "HUNDRED"}},
+        # Else a server would see another host than the one that the client named.
+        "disable_shadow_host_suffix_append": True,
+    }
+
+
+def _to_servers(route: ProxiedRoute, match: Json, action: Json) -> Json:
     return {
         "match": match,
         "metadata": {"filter_metadata": {METADATA: {"endpoint": route.endpoint, "namespace": route.key.namespace}}},
-        "route": {
-            "weighted_clusters": {"clusters": clusters},
-            "timeout": "0s",
-            "idle_timeout": f"{SILENCE_SECONDS_MAX}s",
-            **action,
-        },
+        "route": {"timeout": "0s", "idle_timeout": f"{SILENCE_SECONDS_MAX}s", **action},
     }
 
 

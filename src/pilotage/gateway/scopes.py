@@ -36,7 +36,7 @@ end
 _SCRIPTS = {
     "path": """
 function envoy_on_request(handle)
-  go(handle, handle:headers():get(":path"):match("^/endpoints/[^/?]+/[^/?]+"))
+  go(handle, handle:headers():get(":path"):match("^/endpoints/[^/?]+/[^/?@]+"))
 end
 """,
     "body": f"""

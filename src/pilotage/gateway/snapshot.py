@@ -8,6 +8,7 @@ others, and the version of a type is a sum of those of its resources, so that no
 """
 
 import hashlib
+from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -32,7 +33,8 @@ from google.protobuf.message import Message
 
 from pilotage.gateway import own_routes, resources, scopes, server_paths
 from pilotage.gateway.claims import Claim
-from pilotage.gateway.inputs import Hosts, Service, parsed_name, shares
+from pilotage.gateway.division import RouteDivision, divide
+from pilotage.gateway.inputs import Hosts, Service, parsed_name
 from pilotage.kube import Json
 
 CDS = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
@@ -83,6 +85,8 @@ class SnapshotChange(NamedTuple):
     resources: Changes
     claims: Mapping[str, Claim | None]
     """Claims by the uid of the route, as they are to be; None: the route is gone."""
+    divisions: Mapping[str, RouteDivision]
+    """Division of the requests of routes that are affected, by their uid."""
 
 
 class ListenerConfig(NamedTuple):
@@ -101,6 +105,8 @@ class Snapshot:
         self.types = {each: XdsResources() for each in ORDER}
         self.claims: dict[str, Claim] = {}
         """Claims by the uid of the route."""
+        self.divisions: dict[str, RouteDivision] = {}
+        """Division of the requests by the uid of the route."""
         self.leading_to: dict[str, dict[str, None]] = {}
         """The uids of the routes that lead to a cluster, those with weight 0 for it included, by cluster."""
         self._address = address
@@ -133,6 +139,7 @@ class Snapshot:
         now = dict(claims)
         for name in old_clusters:
             now |= {uid: self.claims[uid] for uid in self.leading_to.get(name, ()) if uid not in now}
+        divisions = {uid: divide(claim.route, hosts) for uid, claim in now.items() if claim}
         clusters = {name: _service(name) for name in keep}
         clusters |= {name: each for claim in now.values() if claim for name, each in claim.route.clusters().items()}
         assigned = clusters | {name: _service(name) for name in old_clusters}
@@ -141,9 +148,9 @@ class Snapshot:
             CDS: gone | {name: _cluster(name) for name in clusters},
             EDS: gone | {name: _assignment(name, hosts.get(each, ())) for name, each in assigned.items()},
             LDS: {resources.LISTENER: _listener(self._address.host, self._address.port, self._address.access_log)},
-            SRDS: self._scopes(now, hosts),
+            SRDS: self._scopes(now, divisions),
         }
-        return SnapshotChange({each: self._differing(each, made[each]) for each in ORDER}, claims)
+        return SnapshotChange({each: self._differing(each, made[each]) for each in ORDER}, claims, divisions)
 
     def apply(self, change: SnapshotChange) -> None:
         """Make the change."""
@@ -159,8 +166,10 @@ class Snapshot:
         for uid, new in change.claims.items():
             old = self.claims.pop(uid, None)
             self._note(uid, old, new)
+            self.divisions.pop(uid, None)
             if new is not None:
                 self.claims[uid] = new
+        self.divisions |= change.divisions
 
     def _note(self, uid: str, old: Claim | None, new: Claim | None) -> None:
         for name in old.route.clusters() if old else ():
@@ -186,21 +195,24 @@ class Snapshot:
         new = {pair for each in claims.values() if each for pair in _models(each)}
         return self._served if old == new else (self._served - old) | new
 
-    def _scopes(self, now: Mapping[str, Claim | None], hosts: Mapping[Service, Hosts]) -> dict[str, XdsResource | None]:
+    def _scopes(
+        self, now: Mapping[str, Claim | None], divisions: Mapping[str, RouteDivision]
+    ) -> dict[str, XdsResource | None]:
         """The route tables of these claims, and those that others share with them."""
         were = [self.claims[uid] for uid in now if uid in self.claims]
         are = [each for each in now.values() if each is not None]
         found: dict[str, XdsResource | None] = dict.fromkeys(name for each in were for name in _own_scopes(each))
         for each in are:
-            weights = shares(each.route, hosts)
+            division = divisions[each.route.uid]
             if each.path:
-                found[each.path] = _table(each.path, _path_routes(each, weights))
+                found[each.path] = _table(each.path, _path_routes(each, division))
             for model in each.models:
                 name = scopes.of_model(model)
-                found[name] = _table(name, _model_routes(each, model, weights))
+                found[name] = _table(name, _model_routes(each, model, division))
+        divided = ChainMap(dict(divisions), self.divisions)
         for host in {each.host for each in (*were, *are) if each.host}:
             at_host = self._at_host(host, now)
-            found[scopes.of_host(host)] = _host_table(host, at_host, hosts) if at_host else None
+            found[scopes.of_host(host)] = _host_table(host, at_host, divided) if at_host else None
         found |= self._shared(now, {each.host for each in (*were, *are) if each.host})
         return found
 
@@ -248,24 +260,21 @@ def _own_scopes(claim: Claim) -> list[str]:
     return [*filter(None, [claim.path]), *map(scopes.of_model, claim.models)]
 
 
-Weights = Mapping[str, int]
+def _path_routes(claim: Claim, division: RouteDivision) -> bytes:
+    return b"".join(map(_route, resources.path_routes(claim.route, claim.path, division)))
 
 
-def _path_routes(claim: Claim, weights: Weights) -> bytes:
-    return b"".join(map(_route, resources.path_routes(claim.route, claim.path, weights)))
-
-
-def _model_routes(claim: Claim, model: str, weights: Weights) -> bytes:
+def _model_routes(claim: Claim, model: str, division: RouteDivision) -> bytes:
     info = own_routes.model_info(model, claim.route.key.namespace)
-    return _route(info) + _route(resources.model_route(claim.route, weights))
+    return _route(info) + b"".join(map(_route, resources.model_routes(claim.route, division)))
 
 
-def _host_table(host: str, claims: Iterable[Claim], hosts: Mapping[Service, Hosts]) -> XdsResource:
+def _host_table(host: str, claims: Iterable[Claim], divisions: Mapping[str, RouteDivision]) -> XdsResource:
     """The first route that matches is taken, so longer paths of a host come before shorter ones."""
     found = []
     for each in sorted(claims, key=lambda each: (-len(each.route.path), each.route.path)):
         found += [] if each.route.path.strip("/") else [_below_hosts()]
-        found.append(_route(resources.host_route(each.route, shares(each.route, hosts))))
+        found += map(_route, resources.host_routes(each.route, divisions[each.route.uid]))
     return _table(scopes.of_host(host), b"".join([*found, _unknown_path()]))
 
 

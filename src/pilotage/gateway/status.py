@@ -1,8 +1,9 @@
 """Status of GatewayRoutes: written only when it changes.
 
 "Programmed" is written when Envoy has acknowledged the version that carries this generation, with the counts of the
-Services that get nothing any more: these are read after the acknowledgement, so they only fall, and a number that is
-out of date is too high. The version is that of the moment; other routes make new ones, which are no news here.
+Services that have no share: these are read after the acknowledgement, so they only fall, and a number that is out of
+date is too high; but where copies, or requests to one revision, still come. The version is that of the moment; other
+routes make new ones, which are no news here.
 """
 
 import contextlib
@@ -14,7 +15,8 @@ from pilotage.api.names import CONFLICTED, GATEWAY_ROUTES
 from pilotage.gateway.admin import AdminUnavailable
 from pilotage.gateway.claims import ClaimConflict, ClaimedName, ClaimRecord
 from pilotage.gateway.counts import Counts
-from pilotage.gateway.inputs import ProxiedRoute, cluster_name, read_route
+from pilotage.gateway.division import RouteDivision, written_slots
+from pilotage.gateway.inputs import ProxiedRoute, read_route
 from pilotage.gateway.program import Program
 from pilotage.gateway.records import read_records, written_records
 from pilotage.kube import Absent, Client, Json, Object, ObjectKey, merge_patch
@@ -39,6 +41,8 @@ class RouteProgress(NamedTuple):
     message: str | None = None
     counts: dict[str, int] | None = None
     """Counts by Service. None: not known, the last ones stay."""
+    division: RouteDivision | None = None
+    """None: not known, what was said of shares stays."""
     conflicts: tuple[ClaimConflict, ...] = ()
     claims: Mapping[ClaimedName, ClaimRecord] | None = None
     """None: not known yet, the last ones stay."""
@@ -56,6 +60,9 @@ def status_of(old: Json, route: ProxiedRoute, state: RouteProgress, now: dt.date
     counts = old.get("counts") if state.counts is None else _written(state.counts)
     if counts:
         status["counts"] = counts
+    for name, value in _shares(old, route, state.division).items():
+        if value:
+            status[name] = value
     claims = old.get("claims") if state.claims is None else written_records(state.claims)
     if claims:
         status["claims"] = claims
@@ -74,6 +81,15 @@ def status_of(old: Json, route: ProxiedRoute, state: RouteProgress, now: dt.date
     if conditions:
         status["conditions"] = conditions
     return status
+
+
+def _shares(old: Json, route: ProxiedRoute, division: RouteDivision | None) -> Json:
+    if division is None:
+        return {name: old.get(name) for name in ("effective", "slots")}
+    percents = division.percents()
+    services = dict.fromkeys(each.service for each in route.backends)
+    effective = [{"service": each, "percent": round(percents.get(each, 0.0), 3)} for each in services]
+    return {"effective": effective, "slots": written_slots(route)}
 
 
 def _reason(conflicts: tuple[ClaimConflict, ...]) -> str:
@@ -103,7 +119,7 @@ class RouteStatusController:
         obj = self._store.get(key)
         if obj is None:
             return None
-        route = read_route(obj)
+        route = self._program.wanted.get(obj.meta.uid) or read_route(obj)
         old: Json = obj.get("status", default={}) or {}
         rejection = self._program.rejected.get(route.uid)
         if rejection is not None and rejection.route == route:
@@ -128,16 +144,17 @@ class RouteStatusController:
         assert snapshot is not None
         told = {each["service"]: each["inFlight"] for each in old.get("counts") or ()}
         clusters = self._counted(route, told)
+        live = route.live() & {name for names in clusters.values() for name in names}
         current = old.get("observedGeneration") == route.generation and old.get("state") == "Programmed"
         if current:  # by this process, or by the one before it: nothing was left, and nothing has come since
             zeros = [each for each, number in told.items() if number == 0]
             self._counts.settle(name for each in zeros for name in clusters.get(each, ()))
-        if any(self._counts.of(name) != 0 for names in clusters.values() for name in names):
+        if live or any(self._counts.of(name) != 0 for names in clusters.values() for name in names):
             try:
                 await self._counts.refresh()
             except AdminUnavailable:
                 if not current:
-                    await self._write(obj, route, old, RouteProgress("Programmed", snapshot.version))
+                    await self._write(obj, route, old, self._progress(route, None))
                 return Result(requeue_after=POLL_SECONDS)
         counts: dict[str, int] = {}
         unknown = False
@@ -152,21 +169,30 @@ class RouteStatusController:
         due = monotonic() - self._counted_at.get(route.uid, float("-inf")) >= COUNT_SECONDS
         again = None
         if not current or not open_ones or zero_is_news or due:
-            again = await self._write(obj, route, old, RouteProgress("Programmed", snapshot.version, counts=counts))
+            again = await self._write(obj, route, old, self._progress(route, counts))
             self._counted_at[route.uid] = monotonic()
         if open_ones:
             return Result(requeue_after=POLL_SECONDS)
         self._counted_at.pop(route.uid, None)
-        return again
+        return again or (Result(requeue_after=COUNT_SECONDS) if live else None)
+
+    def _progress(self, route: ProxiedRoute, counts: dict[str, int] | None) -> RouteProgress:
+        snapshot = self._program.snapshot
+        assert snapshot is not None
+        return RouteProgress("Programmed", snapshot.version, counts=counts, division=snapshot.divisions.get(route.uid))
 
     def _counted(self, route: ProxiedRoute, told: dict[str, int]) -> dict[str, list[str]]:
-        """The clusters of the Services of a route that get nothing any more, by Service."""
+        """The clusters of the Services of a route that have no share of the requests, by Service.
+
+        Copies, and requests to one revision, can still come to some of them: their count can rise again.
+        """
         namespace = route.key.namespace
+        given = {each.service for backends in route.shared_out() for each in backends if each.weight}
         found: dict[str, list[str]] = {}
-        for each in route.backends:
-            if not each.weight:
-                found.setdefault(each.service, []).append(cluster_name(namespace, each.service, each.port))
-        named = {each.service for each in route.backends}
+        for name, needed in route.clusters().items():
+            if needed.name not in given:
+                found.setdefault(needed.name, []).append(name)
+        named = {each.name for each in route.clusters().values()}
         left = self._program.left(route.uid)
         for name in left:
             found.setdefault(name.split("_")[1], []).append(name)

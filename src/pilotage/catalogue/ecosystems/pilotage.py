@@ -20,6 +20,8 @@ from pilotage.catalogue.phase import Phase
 from pilotage.catalogue.relation import ByName, Relation, TargetKind, defines, mounts, needs, routes_to, selects
 from pilotage.catalogue.shared import A_SECRET, A_SERVICE, ANYTHING, SERVICE, usage_fields
 
+_BACKEND = ByName((SERVICE,), name="service")
+
 
 def _of_operator(patterns: tuple[str, ...], does: str, leaks: str) -> KnownFinalizer:
     """Finalizers that the operator removes."""
@@ -58,7 +60,12 @@ ECOSYSTEM = Ecosystem(
         KnownKind(
             GROUP,
             GATEWAY_ROUTES.kind,
-            relations=(routes_to("spec.backends[]", ByName((SERVICE,), name="service"), note="weight"),),
+            relations=(
+                routes_to("spec.backends[]", _BACKEND, note="weight"),
+                routes_to("spec.branches[].backends[]", _BACKEND, note="weight"),
+                routes_to("spec.copies[]", _BACKEND, note="percent"),
+                routes_to("spec.revisions[]", _BACKEND),
+            ),
             phase=Phase.DETACH,
             route_status=("status.observedGeneration",),
             serves=True,

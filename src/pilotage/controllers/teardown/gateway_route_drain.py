@@ -1,8 +1,9 @@
 """Detach and drain of a GatewayRoute before it is deleted: what the gateway says of it is lost with the object.
 
-So before it is deleted, all its weights become 0. When Envoy has acknowledged that, and what is under way has ended or
-had its time, the route is deleted, and nothing has to be waited for any more. A route that no gateway has ever taken up
-is in no Envoy. One that somebody else deletes is proven by nobody: then time decides, as with other routes.
+So before it is deleted, all its weights become 0, and its branches, copies and direct paths go. When Envoy has
+acknowledged that, and what is under way has ended or had its time, the route is deleted, and nothing has to be waited
+for any more. A route that no gateway has ever taken up is in no Envoy. One that somebody else deletes is proven by
+nobody: then time decides, as with other routes.
 """
 
 import datetime as dt
@@ -10,7 +11,7 @@ from collections.abc import Collection
 
 from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.controllers.caches import Caches
-from pilotage.kube import Absent, ApiError, Client, Foreign, Object, merge_patch
+from pilotage.kube import Absent, ApiError, Client, Foreign, Json, Object, merge_patch
 from pilotage.teardown.engine.decision import Withheld
 from pilotage.teardown.engine.run_state import RunState
 from pilotage.teardown.planning.ledger import Entry
@@ -21,6 +22,8 @@ from pilotage.traffic.routers.pilotage_gateway import ROUTER
 REFUSED_SECONDS = 5.0
 """Delay of a retry for a route that the gateway, or the API server, does not release."""
 PENDING_SECONDS = 2.0
+_OTHER_WAYS = ("branches", "copies", "revisions")
+"""Lists of its spec that lead requests, or copies of them, to Services beside the weights."""
 
 
 class GatewayRouteDrain:
@@ -73,10 +76,11 @@ class GatewayRouteDrain:
             if found.meta.uid != entry.uid or found.meta.terminating:
                 return None
             shares = ROUTER.mix(found.to_dict()).backends
-            if found.get("status", "observedGeneration") is None or not any(each.weight for each in shares):
+            others: Json = {name: [] for name in _OTHER_WAYS if found.get("spec", name)}
+            if found.get("status", "observedGeneration") is None or not (others or any(each.weight for each in shares)):
                 return found
             backends = [{"service": each.service, "port": each.port, "weight": 0} for each in shares]
-            spec = {"backends": backends, "leaving": self._leaving}
+            spec = {"backends": backends, "leaving": self._leaving, **others}
             patch = merge_patch({"metadata": {"uid": entry.uid}, "spec": spec})
             return await self._client.patch(GATEWAY_ROUTES, entry.key, patch)
         except (Absent, Foreign):

@@ -40,6 +40,8 @@ class RouteRequest(NamedTuple):
     mix: Mix
     models: Sequence[str] = ()
     """Names of the model in requests, for a router that looks at them."""
+    measure: bool = False
+    """Whether requests are to be measured, by a router that can."""
 
 
 class UrlRequest(NamedTuple):
