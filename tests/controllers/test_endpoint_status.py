@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pilotage.controllers.endpoint.problem import EndpointProblem
+from pilotage.controllers.endpoint.revisions import RevisionHistory
 from pilotage.controllers.endpoint.status import START_MAX, Situation, next_status
 from pilotage.kube import Json, Object
 from pilotage.kube.wire import format_time
@@ -131,13 +132,13 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_phase_and_conditions(case: Case):
-    made = next_status(OBJECT, case.old, CHAT.spec, case.situation, (), (), NOW)
+    made = next_status(OBJECT, case.old, CHAT.spec, case.situation, RevisionHistory(), (), NOW)
     said = {each["type"]: f"{each['status']} {each['reason']}" for each in made["conditions"]}
     found = (made["phase"], said["Available"], said["Progressing"], said["Degraded"])
     assert found == (case.phase, case.available, case.progressing, case.degraded)
 
 
 def test_a_failed_redeploy_says_why_first_and_then_what_serves():
-    made = next_status(OBJECT, SERVED, CHAT.spec, redeploying(HOPELESS), (), (), NOW)
+    made = next_status(OBJECT, SERVED, CHAT.spec, redeploying(HOPELESS), RevisionHistory(), (), NOW)
     said = {each["type"]: each["message"] for each in made["conditions"]}
     assert said["Degraded"] == "no such tag. Revision 1 continues to serve."

@@ -82,6 +82,8 @@ class PastRevision(Schema, frozen=True):
     """Model of the revision, as it was resolved then."""
     until: Timestamp | None = None
     """Time until which the parts of a resting or aborted revision are kept."""
+    replicas: int | None = None
+    """Number of replicas that a resting or aborted revision keeps."""
     experiment: str | None = None
     """UID of the experiment that a variant belongs to."""
     variant: str | None = None

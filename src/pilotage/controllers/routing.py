@@ -92,6 +92,13 @@ class Routing:
         assert router.resource is not None
         return self._caches.part(subject, router.resource, subject.name)
 
+    def mix(self, subject: EndpointRef) -> Mix:
+        """The mix that the route says, as far as the cache knows; an empty one where there is no route."""
+        router = ROUTERS.get(subject.spec.route.kind)
+        if router is None or router.resource is None or (found := self.current(subject)) is None:
+            return Mix()
+        return router.mix(found.to_dict())
+
     async def move(
         self,
         subject: EndpointRef,

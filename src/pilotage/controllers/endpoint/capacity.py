@@ -97,7 +97,9 @@ def plan(
     if gaining.desired > goal and share.proven:
         grown = goal
     lacks_room = free < 0 or (grown < goal and not free)
-    weight = _weight(room, losing, gaining, share, target, gradually=hurry or lacks_room)
+    waits = losing.existing > losing.desired or gaining.ready < gaining.desired
+    gradually = hurry or (lacks_room and not waits)
+    weight = _weight(room, losing, gaining, share, target, gradually=gradually)
     return Sizes(_losing(room, losing, gaining, share, rest, lacks_room=lacks_room, free=free), grown, weight)
 
 

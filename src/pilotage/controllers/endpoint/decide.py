@@ -21,9 +21,22 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+from pilotage.api.endpoint_status import RolloutDecision
+from pilotage.controllers.endpoint.canary import pause_seconds
 from pilotage.controllers.endpoint.ledger import PartName
 from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.controllers.endpoint.revisions import RequestedRevision, Revision, RevisionHistory
+from pilotage.controllers.endpoint.rolling import (
+    GONE_SECONDS,
+    Rolling,
+    RolloutInputs,
+    first_state,
+    is_further,
+    redirected,
+    refusal,
+    returned,
+    waiting_in,
+)
 from pilotage.controllers.routing import Routed
 from pilotage.kube import Resource
 from pilotage.kube.wire import parse_time
@@ -78,6 +91,8 @@ class Observed(NamedTuple):
     """The wait of these Teardowns, for people."""
     teardowns_blocked: str = ""
     """Reason why one of them does not go on; empty: none is blocked."""
+    rolling: RolloutInputs = RolloutInputs()
+    """The sides of a rollout in steps, without their readiness."""
     accepted: bool = False
     """`DryRun` succeeded. If it fails, `requested` becomes the problem."""
     applied: AppliedParts | None = None
@@ -134,6 +149,13 @@ class AnnounceServing(NamedTuple):
     revision: Revision
 
 
+class AnnounceRollout(NamedTuple):
+    """Emit the Event of a transition of a rollout."""
+
+    revision: str
+    decision: RolloutDecision
+
+
 class TearDown(NamedTuple):
     """Create a Teardown of some parts."""
 
@@ -154,7 +176,16 @@ class WriteStatus(NamedTuple):
 
 
 EndpointStep: TypeAlias = (
-    AddFinalizer | DryRun | BeginRevision | ApplyParts | ListPods | MoveRoute | AnnounceServing | TearDown | WriteStatus
+    AddFinalizer
+    | DryRun
+    | BeginRevision
+    | ApplyParts
+    | ListPods
+    | MoveRoute
+    | AnnounceServing
+    | AnnounceRollout
+    | TearDown
+    | WriteStatus
 )
 
 
@@ -224,16 +255,25 @@ class _Deciding:
 
     def revision(self) -> bool:
         """Begin a new revision if the spec asks for one."""
+        self.history = self.history.expire(self.now)
         asked, last = self.observed.requested, self.history.wanted
         if isinstance(asked, EndpointProblem):
             self.problem = asked
             return last is None and self.reports()
-        if last is not None and last.fingerprint == asked.fingerprint:
+        self.history = redirected(self.history.forgive(asked.fingerprint), asked.fingerprint, self.now)
+        if self.history.under_way is not None or (last is not None and last.fingerprint == asked.fingerprint):
             return False
         if (still := self.still_running(asked.fingerprint)) is not None:
-            self.history = self.history.return_to(still.number)
+            self.history = returned(self.history, still, self.spec, self.rollout_inputs(), self.now)
             return False
-        begun = self.history.begin(self.endpoint, asked, self.observed.capabilities, self.now)
+        if (refused := refusal(self.history, asked.fingerprint, self.observed.rolling.intents)) is not None:
+            self.problem = refused
+            return False
+        return self.begins(asked)
+
+    def begins(self, asked: RequestedRevision) -> bool:
+        rollout = first_state(self.history, self.endpoint, self.rollout_inputs(), self.now)
+        begun = self.history.begin(self.endpoint, asked, self.observed.capabilities, self.now, rollout)
         assert begun.wanted is not None
         if self.history.serving is not None and not self.observed.accepted:
             return self.ends_with(DryRun(begun.wanted))
@@ -241,7 +281,7 @@ class _Deciding:
         return self.ends_with(BeginRevision(begun.wanted))
 
     def still_running(self, fingerprint: str) -> Revision | None:
-        """The revision with a fingerprint that serves, or came after that one and still has its parts."""
+        """The revision with a fingerprint that serves, rests, or came after that one, and still has its parts."""
         serving = self.history.serving
         leaving = {part.revision for part in self.observed.parts if part.uid in self.observed.leaving}
         running = {part.revision for part in self.observed.parts} - leaving
@@ -251,7 +291,9 @@ class _Deciding:
             if serving is not None and each.number == serving.number:
                 return each
             is_later = serving is None or each.number > serving.number
-            if is_later and self.history.states[each.number] != "Previous" and str(each.number) in running:
+            state = self.history.states[each.number]
+            may_return = state == "Resting" or (is_later and state not in ("Previous", "Aborted", "Variant"))
+            if may_return and str(each.number) in running:
                 return each
         return None
 
@@ -265,6 +307,7 @@ class _Deciding:
             elif serving is not None and self.observed.applied is None:
                 self.steps.append(ApplyParts(serving))
         if self.observed.applied is None:
+            self.steps += [ApplyParts(each) for each in self.history.kept() if each.number != self.wanted.number]
             return self.ends_with(ApplyParts(self.wanted))
         self.problem = self.problem or self.observed.applied.problem
         return False
@@ -281,7 +324,7 @@ class _Deciding:
             if blocked := self.observed.teardowns_blocked:
                 self.problem = EndpointProblem("TeardownBlocked", blocked)
             return self.reports(waiting_for=f"{waits} (the former revision is torn down first)")
-        self.history = self.history.depart()
+        self.history = self.history.depart()._replace(rollout=None)
         return False
 
     def pods(self) -> bool:
@@ -310,6 +353,8 @@ class _Deciding:
 
     def route(self) -> bool:
         """Move traffic to the wanted revision once it is available; keep it where it is until then."""
+        if self.is_rolling:
+            return self.roll()
         ready = self.readiness(self.wanted)
         moves = self.has_arrived or (ready is not None and ready.available)
         target = self.wanted if moves else self.history.serving
@@ -321,7 +366,7 @@ class _Deciding:
             return False
         routed = self.observed.routed
         if routed is None:
-            return self.ends_with(self.move(target))
+            return self.ends_with(self.move(Mix((Backend(*target.backend),))))
         if isinstance(routed, EndpointProblem):
             self.problem = routed
             return self.reports()
@@ -331,19 +376,52 @@ class _Deciding:
             self.arrive()
         return False
 
-    def move(self, target: Revision) -> MoveRoute:
-        name, port = target.backend
-        others = {each.backend[0] for each in self.history.revisions if each.number != target.number}
-        ready = self.readiness(target)
+    @property
+    def is_rolling(self) -> bool:
+        """Whether a rollout in steps leads from one revision to another."""
+        return self.history.under_way is not None and self.history.serving is not None and not self.has_arrived
+
+    def rollout_inputs(self) -> RolloutInputs:
+        applied, asked = self.observed.applied, self.observed.requested
+        readiness = applied.readiness if applied is not None else {}
+        fingerprint = "" if isinstance(asked, EndpointProblem) else asked.fingerprint
+        return self.observed.rolling._replace(readiness=readiness, asked=fingerprint)
+
+    def roll(self) -> bool:
+        """Take a rollout on: its mix of requests, its step, and the sizes of both sides."""
+        rolling = Rolling(self.history, self.spec, self.rollout_inputs(), self.now)
+        routed, before = self.observed.routed, rolling.state
+        if routed is None:
+            return self.ends_with(self.move(rolling.mix()))
+        if isinstance(routed, EndpointProblem):
+            self.problem = routed
+            return self.reports()
+        self.history = rolling.after(routed)
+        after = self.history.rollout
+        assert after is not None
+        self.steps += [
+            AnnounceRollout(after.revision, each) for each in after.decisions if each not in before.decisions
+        ]
+        if is_further(before, after):
+            self.pauses.append(0.0)
+        if rolling.has_excess:
+            self.pauses.append(GONE_SECONDS)  # a pod that is gone wakes nobody
+        self.pauses += [each for each in (routed.again, pause_seconds(after, self.now)) if each is not None]
+        return False
+
+    def move(self, mix: Mix) -> MoveRoute:
+        mixed = [each for each in self.history.revisions if each.backend.service in mix.services]
+        others = {each.backend.service for each in self.history.revisions} - mix.services
+        answering = {each.backend.service for each in mixed if (ready := self.readiness(each)) and ready.ready}
         # While one revision follows another, clients may call the model as either of them does, if both know the name.
         both = [each for each in (self.history.serving, self.wanted) if each is not None]
         models = {name for name in (each.model.name for each in both) if all(each.answers_to(name) for each in both)}
         applied = self.observed.applied
         return MoveRoute(
-            Mix((Backend(name, port),)),
+            mix,
             tuple(sorted(others & applied.services)) if applied is not None else (),
             tuple(sorted(models)),
-            frozenset({name} if ready is not None and ready.ready > 0 else ()),
+            frozenset(answering),
         )
 
     def arrive(self) -> None:
@@ -366,9 +444,14 @@ class _Deciding:
             self.pauses.append(0.0)
             return self.reports(replacing=len(former))
         for revision, parts in former.items():
-            superseded = revision and revision not in {str(each.number) for each in kept}
-            self.tear_down("Superseded" if superseded else "Replaced", parts)
+            is_former = revision and revision not in {str(each.number) for each in kept}
+            self.tear_down(self.reason_of(revision) if is_former else "Replaced", parts)
         return self.reports(replacing=max(len(former), teardowns))
+
+    def reason_of(self, revision: str) -> str:
+        """The reason for the Teardown of a former revision, by its label."""
+        states = {str(number): state for number, state in self.history.states.items()}
+        return "Aborted" if states.get(revision) == "Aborted" else "Superseded"
 
     def is_unrouted(self) -> bool:
         """Whether nothing serves and there is no route of any kind: then nothing points at any revision."""
@@ -376,10 +459,12 @@ class _Deciding:
         return self.history.serving is None and not any(part.resource in routes for part in self.observed.parts)
 
     def kept_revisions(self) -> list[Revision]:
-        """The revision that is wanted, the one that serves, and those whose Services the route names."""
+        """The revision that is wanted, the one that serves, those that are kept, and those that the route names."""
         routed = self.routed()
         named = routed.services if routed is not None else frozenset[str]()
-        numbers = {each.number for each in (self.wanted, self.history.serving) if each is not None}
+        numbers = {
+            each.number for each in (self.wanted, self.history.serving, *self.history.kept()) if each is not None
+        }
         return [each for each in self.history.revisions if each.number in numbers or each.backend[0] in named]
 
     def former_by_revision(self, kept: Sequence[Revision]) -> dict[str, list[ObservedPart]]:
@@ -403,6 +488,7 @@ class _Deciding:
     def reports(self, *, waiting_for: str = "", replacing: int = 0) -> bool:
         if self.problem is not None:
             self.pauses.append(self.problem.retry_after)
+        self.pauses += self.history.expiring(self.now)
         return self.ends_with(
             WriteStatus(
                 self.problem,
@@ -421,6 +507,8 @@ class _Deciding:
         routed = self.routed()
         if self.problem is not None:
             return self.problem.message
+        if self.history.under_way is not None:
+            return waiting_in(self.history.under_way)
         if routed is not None and not routed.done:
             return routed.text
         ready = self.readiness(self.wanted)

@@ -5,8 +5,9 @@ the status before it is made.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -14,8 +15,10 @@ from pilotage.api.endpoint import EndpointSpec
 from pilotage.api.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION, PROCESSES
 from pilotage.controllers.caches import MADE_FROM_OURS, Caches
 from pilotage.controllers.endpoint.apply_parts import PartApplier
+from pilotage.controllers.endpoint.canary import Intents
 from pilotage.controllers.endpoint.decide import (
     AddFinalizer,
+    AnnounceRollout,
     AnnounceServing,
     AppliedParts,
     ApplyParts,
@@ -35,6 +38,7 @@ from pilotage.controllers.endpoint.ledger import PartLedger, PartName, names_of
 from pilotage.controllers.endpoint.model_reference import resolve
 from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.controllers.endpoint.revisions import Revision, RevisionHistory, requested
+from pilotage.controllers.endpoint.rolling import RolloutInputs
 from pilotage.controllers.endpoint.status import Situation, next_status
 from pilotage.controllers.endpoint.teardown_records import TeardownRecords
 from pilotage.controllers.proof import uids_of
@@ -54,6 +58,8 @@ _log = structlog.get_logger(__name__)
 
 SILENT_SECONDS = 2.0
 """Pause while the agent of a Host has to be heard of: it renews its Lease every few seconds."""
+WORSE = ("Aborting", "Aborted")
+"""Transitions of a rollout that a person should know of."""
 PARTS_AT_ONCE = 50
 """Number of parts after which other reconciles get the event loop: an endpoint may have a thousand."""
 
@@ -85,7 +91,9 @@ class EndpointReconcile:
         made = uids_of(status.get("ledger", []))
         self._subject = EndpointRef(obj.meta.namespace, obj.meta.name, obj.meta.uid, spec, made)
         self._capabilities = dependencies.capabilities()
-        self._history = RevisionHistory.read(status.get("history", []), self._subject, self._capabilities)
+        self._history = RevisionHistory.read(
+            status.get("history", []), self._subject, self._capabilities, status.get("rollout")
+        )
         self._recorded = self._history.states
         self._silent = False
 
@@ -124,7 +132,21 @@ class EndpointReconcile:
             teardowns=under_way,
             teardowns_wait=waits,
             teardowns_blocked=blocked,
+            rolling=self._sides(),
         )
+
+    def _sides(self) -> RolloutInputs:
+        """Everything about the sides of a rollout in steps but their readiness."""
+        intents = Intents.read(self._obj.meta.annotations)
+        if self._subject.spec.strategy.type != "Canary" and self._history.rollout is None:
+            return RolloutInputs(intents=intents)
+        revisions = Counter(
+            seen.object.meta.labels.get(LABEL_REVISION, "")
+            for seen in self._with.caches.parts_of(self._subject)
+            if seen.resource in (PODS, PROCESSES)
+        )
+        existing = {each.number: revisions[str(each.number)] for each in self._history.revisions}
+        return RolloutInputs(existing=existing, mix=self._with.routing.mix(self._subject), intents=intents)
 
     def _parts(self) -> tuple[ObservedPart, ...]:
         """All parts made for it by us, and not from them by others, whatever owners somebody has written on them."""
@@ -181,6 +203,10 @@ class EndpointReconcile:
                 return observed._replace(routed=await self._move(step))
             case AnnounceServing(revision):
                 self._with.events.normal(self._obj, "Serving", f"{revision.name} serves.")
+            case AnnounceRollout(revision, decision):
+                text = f"{revision}: {decision.text or decision.what}"
+                send = self._with.events.warning if decision.what in WORSE else self._with.events.normal
+                send(self._obj, f"Rollout{decision.what}", text)
             case TearDown(reason, parts):
                 deletion = self._subject.spec.deletion.written()
                 await self._with.records.tear_down(self._obj, reason, parts, deletion)
@@ -206,7 +232,7 @@ class EndpointReconcile:
     async def _record(self, parts: Iterable[PartName]) -> None:
         """Write parts into the ledger of the status, before they are made."""
         if self._ledger.add(parts):
-            await self._write({"ledger": self._ledger.entries(), "history": self._history.written()})
+            await self._write({"ledger": self._ledger.entries(), **self._history.written()})
 
     async def _apply(self, revision: Revision, observed: Observed) -> Observed:
         """Apply all parts of a revision; one that fails does not keep the others from it."""
@@ -282,19 +308,28 @@ class EndpointReconcile:
         ledger = self._ledger.present(
             self._with.records.proven_gone(self._subject),
             {(part.resource.kind, part.name) for part in observed.parts},
-            {each.number for each in (wanted, serving) if each is not None},
+            {each.number for each in (wanted, serving, *self._history.kept()) if each is not None},
         )
         spec = self._subject.spec
-        return next_status(self._obj, self._status, spec, situation, self._history.past, ledger, utc_now())
+        return next_status(self._obj, self._status, spec, situation, self._history, ledger, utc_now())
 
     async def _replace(self, status: Json) -> None:
         await self._write(status | {name: None for name in self._status if name not in status})
 
     async def _write(self, status: Json) -> None:
-        patch = merge_patch({"metadata": {"uid": self._obj.meta.uid}, "status": status})
+        made = {name: _without_former(self._status.get(name), value) for name, value in status.items()}
+        patch = merge_patch({"metadata": {"uid": self._obj.meta.uid}, "status": made})
         self._obj = await self._with.client.patch(ENDPOINTS, self._obj.key, patch, subresource="status")
         self._status = self._obj.get("status", default={})
         self._recorded = self._history.states
+
+
+def _without_former(old: Any, new: Any) -> Any:  # noqa: ANN401 - JSON has no narrower type
+    """A value for a merge patch, which also removes fields that only the former value has."""
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return new
+    made = {name: _without_former(old.get(name), value) for name, value in new.items()}
+    return made | {name: None for name in old if name not in new}
 
 
 def _only_tells_uids(old: Json, new: Json) -> bool:

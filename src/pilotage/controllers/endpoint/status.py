@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pilotage.api.endpoint import EndpointSpec
-from pilotage.api.endpoint_status import PastRevision
 from pilotage.api.names import LABEL_ENDPOINT_UID
 from pilotage.catalogue.phase import Phase
 from pilotage.controllers.endpoint.problem import EndpointProblem
-from pilotage.controllers.endpoint.revisions import Revision
+from pilotage.controllers.endpoint.revisions import Revision, RevisionHistory
 from pilotage.controllers.routing import Routed
 from pilotage.kube import Json, Object
 from pilotage.kube.wire import parse_time
@@ -85,7 +84,7 @@ def next_status(
     old: Json,
     spec: EndpointSpec,
     situation: Situation,
-    history: Sequence[PastRevision],
+    history: RevisionHistory,
     ledger: Sequence[Json],
     now: dt.datetime,
 ) -> Json:
@@ -116,7 +115,7 @@ def next_status(
         "selector": f"{LABEL_ENDPOINT_UID}={obj.meta.uid}",
         "waitingFor": clipped(situation.waiting_for) or None,
         "ledger": list(ledger),
-        "history": [past.written() for past in history],
+        **history.written(),
         "teardown": None,
     }
     return {name: value for name, value in status.items() if value is not None}
