@@ -12,15 +12,16 @@ import pytest
 
 from pilotage.api.endpoint import EndpointSpec
 from pilotage.controllers.endpoint import decide as module
-from pilotage.controllers.endpoint.decide import (
-    PODS_AFTER,
+from pilotage.controllers.endpoint.decide import PODS_AFTER, EndpointDecision, decide
+from pilotage.controllers.endpoint.problem import EndpointProblem
+from pilotage.controllers.endpoint.revisions import RequestedRevision, Revision, RevisionHistory
+from pilotage.controllers.endpoint.steps import (
     AddFinalizer,
     AnnounceServing,
     AppliedParts,
     ApplyParts,
     BeginRevision,
     DryRun,
-    EndpointDecision,
     EndpointStep,
     ListPods,
     MoveRoute,
@@ -28,10 +29,7 @@ from pilotage.controllers.endpoint.decide import (
     ObservedPart,
     TearDown,
     WriteStatus,
-    decide,
 )
-from pilotage.controllers.endpoint.problem import EndpointProblem
-from pilotage.controllers.endpoint.revisions import RequestedRevision, Revision, RevisionHistory
 from pilotage.controllers.routing import Routed
 from pilotage.kube.wire import format_time
 from pilotage.serving.parts import Capabilities, EndpointRef, Readiness, ResolvedModel

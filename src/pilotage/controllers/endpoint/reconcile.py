@@ -16,7 +16,14 @@ from pilotage.api.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT_UID
 from pilotage.controllers.caches import MADE_FROM_OURS, Caches
 from pilotage.controllers.endpoint.apply_parts import PartApplier
 from pilotage.controllers.endpoint.canary import Intents
-from pilotage.controllers.endpoint.decide import (
+from pilotage.controllers.endpoint.decide import decide, route_of
+from pilotage.controllers.endpoint.ledger import PartLedger, PartName, names_of
+from pilotage.controllers.endpoint.model_reference import resolve
+from pilotage.controllers.endpoint.problem import EndpointProblem
+from pilotage.controllers.endpoint.revisions import Revision, RevisionHistory, requested
+from pilotage.controllers.endpoint.rolling import RolloutInputs
+from pilotage.controllers.endpoint.status import Situation, next_status
+from pilotage.controllers.endpoint.steps import (
     AddFinalizer,
     AnnounceRollout,
     AnnounceServing,
@@ -31,15 +38,7 @@ from pilotage.controllers.endpoint.decide import (
     ObservedPart,
     TearDown,
     WriteStatus,
-    decide,
-    route_of,
 )
-from pilotage.controllers.endpoint.ledger import PartLedger, PartName, names_of
-from pilotage.controllers.endpoint.model_reference import resolve
-from pilotage.controllers.endpoint.problem import EndpointProblem
-from pilotage.controllers.endpoint.revisions import Revision, RevisionHistory, requested
-from pilotage.controllers.endpoint.rolling import RolloutInputs
-from pilotage.controllers.endpoint.status import Situation, next_status
 from pilotage.controllers.endpoint.teardown_records import TeardownRecords
 from pilotage.controllers.proof import uids_of
 from pilotage.controllers.routing import Routed, Routing

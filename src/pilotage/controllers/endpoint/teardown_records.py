@@ -21,8 +21,8 @@ from pilotage.api.names import (
 )
 from pilotage.api.teardown import TeardownSummary
 from pilotage.controllers.caches import MADE_FROM_OURS, Caches, Seen
-from pilotage.controllers.endpoint.decide import ObservedPart
 from pilotage.controllers.endpoint.status import DELETING, leaving_status
+from pilotage.controllers.endpoint.steps import ObservedPart
 from pilotage.controllers.proof import Known, uids_of
 from pilotage.controllers.seals import Identity
 from pilotage.controllers.teardown_targets import BY_TARGET, about, target_of
