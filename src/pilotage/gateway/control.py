@@ -14,7 +14,7 @@ import structlog
 from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway.admin import Admin, AdminUnavailable
 from pilotage.gateway.ads import Ads
-from pilotage.gateway.counts import GAUGES, Counts, read
+from pilotage.gateway.counts import GAUGES, Counts, clusters
 from pilotage.gateway.division import read_slots, with_slots
 from pilotage.gateway.envoy import NoEnvoy, find
 from pilotage.gateway.explain import explain
@@ -98,7 +98,7 @@ class Control:
         await self._routes.synced.wait()
         await self._slices.synced.wait()
         with contextlib.suppress(AdminUnavailable):
-            self.program.learn(read(await self.admin.get(GAUGES)).under_way)
+            self.program.learn(clusters(await self.admin.get(GAUGES)))
         self.program.remember({each.meta.uid: read_records(each) for each in self._routes.store.list()})
         self.program.touch()
         async with self.ads.serving(self._folder.ads, self._settings.user):

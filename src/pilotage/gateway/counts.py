@@ -11,6 +11,7 @@ that waits for its body is there for long: of three readings the largest counts.
 """
 
 import asyncio
+import re
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 from urllib.parse import quote
@@ -31,33 +32,37 @@ READING_SECONDS = 0.01
 """Interval between two readings."""
 
 
+_SOME = re.compile(rb"^cluster\.([^.\s]+)\.upstream_rq_(?:pending_)?active: ([1-9][0-9]*)\r?$", re.MULTILINE)
+_NAMES = re.compile(rb"^cluster\.([^.\s]+)\.upstream_rq_active: ", re.MULTILINE)
+_DOWNSTREAM = re.compile(rf"^{re.escape(DOWNSTREAM)}: ([0-9]+)\r?$".encode(), re.MULTILINE)
+
+
 class GaugeReading(NamedTuple):
     """The gauges of Envoy at one moment."""
 
     under_way: dict[str, int]
-    """Requests by cluster: with a server, or waiting for a connection."""
+    """Requests by cluster, where it has any: with a server, or waiting for a connection."""
     unrouted: int | None
     """Requests that no cluster has; None if Envoy does not tell, as before it has a listener."""
 
 
 def read(stats: bytes) -> GaugeReading:
-    """Decode the answer to `GAUGES`."""
+    """Decode the answer to `GAUGES`. Lines without any request are many, and skipped."""
     under_way: dict[str, int] = {}
-    downstream: int | None = None
     of_clients = 0
-    for line in stats.decode(errors="replace").splitlines():
-        name, _, value = line.rpartition(": ")
-        if not value.isdigit():
-            continue
-        if name == DOWNSTREAM:
-            downstream = int(value)
-        elif name.startswith("cluster."):
-            cluster = name.removeprefix("cluster.").rpartition(".")[0]
-            parsed = parsed_name(cluster)
-            if parsed is not None:
-                under_way[cluster] = under_way.get(cluster, 0) + int(value)
-                of_clients += int(value) if parsed.copies_max is None else 0  # a copy is no request of a client
-    return GaugeReading(under_way, None if downstream is None else max(0, downstream - of_clients))
+    for name, value in _SOME.findall(stats):
+        cluster = name.decode()
+        parsed = parsed_name(cluster)
+        if parsed is not None:
+            under_way[cluster] = under_way.get(cluster, 0) + int(value)
+            of_clients += int(value) if parsed.copies_max is None else 0  # a copy is no request of a client
+    found = _DOWNSTREAM.search(stats)
+    return GaugeReading(under_way, None if found is None else max(0, int(found[1]) - of_clients))
+
+
+def clusters(stats: bytes) -> list[str]:
+    """Clusters that Envoy has, by the answer to `GAUGES`."""
+    return [each.decode() for each in _NAMES.findall(stats)]
 
 
 class Counts:
