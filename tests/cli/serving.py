@@ -165,6 +165,65 @@ def serving(name: str, number: int = 1, *older: Json, **more: Any) -> Json:
     } | more
 
 
+STEPS: list[Json] = [
+    {"setWeight": 5},
+    {"pause": {"duration": "10m"}},
+    {"analysis": {"atMost": "30m"}},
+    {"setWeight": 25},
+    {"setScale": {"replicas": 2}},
+    {"pause": {}},
+]
+CANARY: Json = {"type": "Canary", "canary": {"steps": STEPS}}
+
+
+def rolling(name: str, phase: str, step: int, *, weight: int | Json = 5, **more: Any) -> Json:
+    """The status of an endpoint with a rollout in steps from its first revision to its second."""
+    begun = [("setWeight 5", "00:01:00"), ("pause", "00:02:00"), ("analysis", "00:12:00"), ("setWeight 25", "00:20:00")]
+    decisions = [
+        {"what": "Shifting", "step": number, "at": f"2026-01-01T{at}Z", "text": text}
+        for number, (text, at) in enumerate(begun[:step], 1)
+    ]
+    state = {
+        "revision": f"{name}-2",
+        "phase": phase,
+        "step": step,
+        "of": len(STEPS),
+        "since": SINCE,
+        "weight": weight if isinstance(weight, dict) else dict.fromkeys(("wanted", "programmed", "effective"), weight),
+        "replicas": {"serving": "3 of 3", "candidate": "1 of 1"},
+        "decisions": decisions,
+    }
+    made = serving(name) | {"phase": "Redeploying", "rollout": state | more}
+    made["conditions"][1] = condition("Progressing", True, "Rolling")
+    made["history"].append(revision(2, "Starting", OTHER))
+    return made
+
+
+def verdict_of(result: str, **more: Any) -> Json:
+    """A comparison of the second revision with the first."""
+    metric = {
+        "name": "ttft",
+        "candidate": "388ms",
+        "other": "365ms",
+        "difference": "+6.2%",
+        "low": "-2.6%",
+        "high": "+15.8%",
+        "limit": "+10%",
+        "result": result,
+    }
+    return {
+        "result": result,
+        "text": "ttft is not decided",
+        "at": SINCE,
+        "candidate": "a-2",
+        "against": "a-1",
+        "requests": {"a-2": 2214, "a-1": 2187},
+        "seconds": 2880,
+        "metrics": [metric],
+        "advice": ["About 13,000 more requests each would decide it."],
+    } | more
+
+
 @contextlib.contextmanager
 def with_ctrl_c() -> Iterator[None]:
     """SIGINT does what it does at a terminal: tests that run in the background have it ignored."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.api.names import HOSTS, MODELS
+from pilotage.api.names import EXPERIMENTS, HOSTS, MODELS
 from tests.cli.running import NO_SERVER, run
 from tests.cli.serving import SOURCE, Chat, serving
 from tests.cli.test_start import LATER
@@ -34,7 +34,7 @@ def test_there_is_a_script_for_each_shell(shell: str):
 
 
 def test_commands_are_offered_before_anything_is_imported_for_the_cluster():
-    assert tab("re") == ["plain,receipt", "plain,redeploy"]
+    assert tab("re") == ["plain,receipt", "plain,redeploy", "plain,retry"]
     program = (
         "import atexit, os, sys\n"
         "sys.argv[0] = 'pilotage'\n"
@@ -42,7 +42,7 @@ def test_commands_are_offered_before_anything_is_imported_for_the_cluster():
         "try:\n    pilotage()\nexcept SystemExit:\n    pass\n"
         f"print(sorted({LATER!r} & set(sys.modules)))\n"
     )
-    assert tab("re", program=program) == ["plain,receipt", "plain,redeploy", "[]"]
+    assert tab("re", program=program) == ["plain,receipt", "plain,redeploy", "plain,retry", "[]"]
 
 
 def test_names_are_offered(chat: Chat):
@@ -51,8 +51,24 @@ def test_names_are_offered(chat: Chat):
     chat.create(MODELS, {"metadata": {"name": "qwen-small"}, "spec": {"source": SOURCE}})
     chat.ask(lambda client: client.apply(HOSTS, {"metadata": {"name": "gpu-7"}}, force=True))
     where = ("--kubeconfig", str(chat.kubeconfig), "-n", chat.namespace)
-    for command in ("status", "redeploy", "scale", "logs", "history", "rollback", "delete", "plan", "why"):
+    for command in (
+        "status",
+        "redeploy",
+        "scale",
+        "logs",
+        "history",
+        "rollback",
+        "delete",
+        "plan",
+        "why",
+        "rollout",
+        "abort",
+    ):
         assert tab(command, *where, "ass") == ["plain,assistant"], command
+    variant = {"name": "q8", "weight": 10, "same": True}
+    body = {"metadata": {"name": "trial"}, "spec": {"endpoint": {"name": "a"}, "variants": [variant]}}
+    chat.create(EXPERIMENTS, body)
+    assert tab("terminate", *where, "t") == ["plain,trial"]
     assert tab("models", *where, "q") == ["plain,qwen-small"]
     assert tab("deploy", *where, "--model", "qw") == ["plain,qwen-small"]
     assert tab("deploy", *where, "--model", "./x") == ["file,./x"]

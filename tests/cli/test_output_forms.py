@@ -14,16 +14,17 @@ import click
 import pytest
 import yaml
 
-from pilotage.api.names import MODELS
+from pilotage.api.names import EXPERIMENTS, MODELS
 from pilotage.cli import pilotage
 from pilotage.kube import Absent, Propagation
 from pilotage.processes import identity
 from pilotage.up.layout import Layout, UpState
 from tests.cli.running import Ran, run
-from tests.cli.serving import OTHER, SOURCE, Chat, revision, serving
+from tests.cli.serving import CANARY, OTHER, SOURCE, Chat, revision, rolling, serving
 from tests.support import kinds
 
 ENDPOINT = "servingendpoint.pilotage.dev/a"
+EXPERIMENT = "experiment.pilotage.dev/x"
 MAP = "configmap/x"
 VOLATILE = {"uid", "at", "resourceVersion", "creationTimestamp", "receipt", "since", "until", "stopped", "pid"}
 DUMP = """
@@ -59,25 +60,33 @@ def of_dump(*words: str) -> tuple[str, ...]:
 
 
 CASES = {
+    "abort": Case(("abort", "c"), (ENDPOINT[:-1] + "c",)),
     "delete": Case(("delete", "cm/x", "--yes"), (MAP,)),
     "delete --dry-run": Case(("delete", "cm/x", "--dry-run"), (MAP,)),
     "deploy --dry-run": Case(("deploy", "b", "--model", SOURCE, "--dry-run"), (ENDPOINT[:-1] + "b",)),
     "down": Case(("down", "--data", "up"), ("host.pilotage.dev/local",)),
     "down again": Case(("down", "--data", "nothing"), ()),
+    "experiments": Case(("experiments",), (EXPERIMENT,)),
     "history": Case(("history", "a"), tuple(f"revision.pilotage.dev/a-{n}" for n in (1, 2)), ("rollback", "a", "--to")),
+    "hold": Case(("hold", "c"), (ENDPOINT[:-1] + "c",)),
     "leaks": Case(of_dump("leaks"), ("ingress.networking.k8s.io/web",)),
-    "list": Case(("list",), (ENDPOINT,)),
+    "list": Case(("list",), (ENDPOINT, ENDPOINT[:-1] + "c", ENDPOINT[:-1] + "d")),
     "models": Case(("models",), ("model.pilotage.dev/m",)),
     "plan": Case(("plan", "se/a"), (ENDPOINT,)),
+    "promote": Case(("promote", "c"), (ENDPOINT[:-1] + "c",)),
     "receipt show": Case(("receipt", "show", "receipt.json"), (MAP,)),
     "receipt verify": Case(("receipt", "verify", "receipt.json"), ()),
     "redeploy": Case(("redeploy", "a", "--replicas", "1"), (ENDPOINT,)),
+    "retry": Case(("retry", "d"), (ENDPOINT[:-1] + "d",)),
     "rollback": Case(("rollback", "a", "--to", "2", "--no-wait"), (ENDPOINT,)),
+    "rollout": Case(("rollout", "c"), (ENDPOINT[:-1] + "c",)),
     "scale": Case(("scale", "a", "--replicas", "1"), (ENDPOINT,)),
     "status": Case(("status", "a"), (ENDPOINT,)),
+    "terminate": Case(("terminate", "x"), (EXPERIMENT,)),
     "tree": Case(of_dump("tree", "cm/x"), (MAP,)),
     "up": Case(("up", "--status", "--data", "up"), ("host.pilotage.dev/local",)),
     "up --status of nothing": Case(("up", "--status", "--data", "nothing"), ()),
+    "verdict": Case(("verdict", "experiment/x"), (EXPERIMENT,)),
     "version": Case(("version", "--client"), ()),
     "wait": Case(("wait", "cm/x", "--timeout", "0.1"), (MAP,)),
     "why": Case(of_dump("why", "cm/x"), (MAP,)),
@@ -142,6 +151,10 @@ def tried(chat: Chat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callab
     monkeypatch.chdir(tmp_path)
     Path("dump.yaml").write_text(DUMP)
     chat.make("a", serving("a", 2, revision(1, "Previous", OTHER)), replicas=1)
+    chat.make("c", rolling("c", "Pausing", 6), strategy=CANARY)
+    chat.make("d", serving("d") | {"history": [revision(1, "Current", OTHER), revision(2, "Aborted")]})
+    variant = {"name": "q8", "weight": 10, "same": True}
+    chat.create(EXPERIMENTS, {"metadata": {"name": "x"}, "spec": {"endpoint": {"name": "a"}, "variants": [variant]}})
     chat.create(MODELS, {"metadata": {"name": "m"}, "spec": {"source": SOURCE}})
     make_map(chat)
     assert chat.run("delete", "cm/x", "--yes", "--receipt", "receipt.json").code == 0

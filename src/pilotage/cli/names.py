@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from pilotage.api.names import ENDPOINTS, HOSTS, MODELS
+from pilotage.api.names import ENDPOINTS, EXPERIMENTS, HOSTS, MODELS
 from pilotage.cli.connection import ClusterChoice
 from pilotage.kube import NAMESPACES, Absent, ApiError, ObjectKey, UnknownKind
 from pilotage.kube.names import UnusableName
@@ -19,7 +19,13 @@ from pilotage.teardown.planning.arguments import TargetError
 
 COMPLETION_SECONDS_MAX = 2.0
 """Time for the names of a completion. Then there are none: nobody waits longer for a TAB."""
-KINDS = {"endpoint": ENDPOINTS, "model": MODELS, "host": HOSTS, "namespace": NAMESPACES}
+KINDS = {
+    "endpoint": ENDPOINTS,
+    "experiment": EXPERIMENTS,
+    "model": MODELS,
+    "host": HOSTS,
+    "namespace": NAMESPACES,
+}
 
 
 def complete(context: click.Context, kind: str, start: str) -> list[CompletionItem]:

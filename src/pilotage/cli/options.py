@@ -68,7 +68,7 @@ def later(module: str, name: str) -> Callable[..., object]:
     return lambda **given: getattr(importlib.import_module(module), name)(**given)
 
 
-def names_of(kind: Literal["endpoint", "model", "host", "namespace"]) -> Callable[..., list[Any]]:
+def names_of(kind: Literal["endpoint", "experiment", "model", "host", "namespace"]) -> Callable[..., list[Any]]:
     """The completion of a word by the names of a kind in the cluster."""
 
     def complete(context: click.Context, _: click.Parameter, start: str) -> list[Any]:
@@ -141,6 +141,12 @@ rollout_options = together(
     output_option("the endpoint"),
 )
 """``--no-wait``, ``--timeout`` and ``-o``, as `patience`."""
+
+
+def wait_options(text: str) -> Decorator:
+    """``--wait``, ``--timeout`` and ``-o``, as `patience`. `text`: help of --wait."""
+    wait = click.option("--wait", is_flag=True, help=text)
+    return together("patience", Patience, wait, seconds_option("--timeout", 600.0), output_option("the endpoint"))
 
 
 def weights_options(ambient: str) -> Decorator:

@@ -17,18 +17,27 @@ from pilotage.cli.signals import INTERRUPTED, Interrupted, interruptible
 from pilotage.kube import Json, Object, ObjectKey
 from pilotage.rollout.follow import RolloutEnd, follow
 from pilotage.rollout.requests import EndpointChange, change
-from pilotage.rollout.status import RolloutStatus, RolloutVerdict
+from pilotage.rollout.status import RolloutStatus, RolloutStep, RolloutVerdict
 from pilotage.runtime.lazy_logger import silenced
 from pilotage.teardown.session import Session
 
 
 async def carry_out(
-    session: Session, key: ObjectKey, alter: Callable[[Object], Json], patience: Patience, cluster: ClusterChoice
+    session: Session,
+    key: ObjectKey,
+    alter: Callable[[Object], Json],
+    patience: Patience,
+    cluster: ClusterChoice,
+    done: Callable[[Object], str] = lambda _: "",
 ) -> int:
-    """Change an endpoint and follow it; returns the exit code."""
+    """Change an endpoint and follow it; returns the exit code.
+
+    `done`: the words for people, of the endpoint before the change, instead of "changed".
+    """
     changed = await change(session.client, key, alter)
     if changed.anything:
-        return await follow_rollout(session, changed, patience, cluster)
+        assert changed.before is not None
+        return await follow_rollout(session, changed, patience, cluster, done(changed.before))
     if patience.events:
         _tell("unchanged", changed.after, patience)
     elif patience.text:
@@ -60,7 +69,7 @@ async def follow_rollout(
     shown = renderer(patience.output, hint="Ctrl-C leaves it to the operator")
 
     def show(status: RolloutStatus, now: dt.datetime) -> None:
-        shown.show(RolloutView(status), now)
+        shown.show(RolloutView(status, cluster.complete), now)
 
     def no_operator(why: str) -> None:
         note(f"{obj.ref} waits for an operator, and none runs: {why}. Start one: {start}")
@@ -85,9 +94,9 @@ def _tell(event: str, obj: Object, patience: Patience) -> None:
 class RolloutView:
     """One state of a rollout; see `ProgressView`."""
 
-    def __init__(self, status: RolloutStatus) -> None:
+    def __init__(self, status: RolloutStatus, complete: Callable[[str], str] = str) -> None:
         self._steps = status.steps
-        self._rows = tuple(Row(step.name, RowState(step.state), step.text) for step in status.steps)
+        self._rows = tuple(Row(step.name, RowState(step.state), _words_of(step, complete)) for step in status.steps)
         self.finished = status.verdict is not RolloutVerdict.GOING
 
     def news(self) -> Iterator[Row]:
@@ -111,6 +120,13 @@ class RolloutView:
             if step.state != "later":
                 fields = {"state": step.state, "revision": step.revision}
                 yield step.name, step, {"event": step.name} | fields | {"reason": step.reason, "message": step.message}
+
+
+def _words_of(step: RolloutStep, complete: Callable[[str], str]) -> str:
+    """The text of a step, with the commands for a person that it waits for."""
+    if not step.commands:
+        return step.text
+    return f"{step.text.rstrip('.')}. Next: {' | '.join(map(complete, step.commands))}"
 
 
 def _end(obj: Object, end: RolloutEnd, patience: Patience, look: str) -> int:

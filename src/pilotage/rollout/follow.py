@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import datetime as dt
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pilotage.api.endpoint import REVISION_FIELDS
 from pilotage.api.endpoint_status import StoredEndpoint
@@ -13,6 +13,7 @@ from pilotage.kube import Client, Json, Object
 from pilotage.rollout.requests import EndpointChange
 from pilotage.rollout.revisions import differing
 from pilotage.rollout.status import Rollout, RolloutGoal, RolloutStatus
+from pilotage.rollout.steps import ENDS
 from pilotage.runtime.clock import SteadyClock
 from pilotage.runtime.live_objects import LiveObjects
 from pilotage.teardown.session.operator_lease import find_operator
@@ -63,6 +64,74 @@ async def follow(
         asking.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await asking
+
+
+StepsResult = Literal["Promoted", "Aborted", "Deleted", "Superseded", "Timeout"]
+
+
+class StepsEnd(NamedTuple):
+    """The end of a rollout in steps."""
+
+    result: StepsResult
+    text: str
+    """The end in words, after the name of the endpoint."""
+    endpoint: Object | None
+    """The endpoint as it was seen last; None if it is gone."""
+
+
+class FollowedRollout:
+    """A rollout in steps, from a moment at which it was seen until it has ended. Pure."""
+
+    def __init__(self, uid: str, revision: str, *, repeated: bool = False) -> None:
+        """`repeated`: the rollout that follows that of the revision, and not that one."""
+        self._uid = uid
+        self._revision = revision
+        self._repeated = repeated
+
+    def observe(self, endpoint: StoredEndpoint | None) -> tuple[StepsResult, str] | None:
+        """The end of it and its words, by the endpoint as it is now; None while it is under way."""
+        if endpoint is None or endpoint.metadata.uid != self._uid or endpoint.metadata.terminating:
+            return "Deleted", "was deleted in the meantime"
+        state = endpoint.status.rollout
+        if self._repeated and (state is None or state.revision == self._revision):
+            return None
+        if state is None:
+            return "Superseded", "has no rollout any more: its spec was changed"
+        if self._repeated:
+            self._revision, self._repeated = state.revision, False
+        if state.revision != self._revision:
+            return "Superseded", f"has another rollout by now, to {state.revision}"
+        if state.phase == ENDS[0]:
+            return "Promoted", f"serves {state.revision}: it is promoted"
+        if state.phase == ENDS[1]:
+            why = f": {state.message}" if state.message else ""
+            return "Aborted", f"serves {endpoint.status.revision}: the rollout of {state.revision} was aborted{why}"
+        return None
+
+
+async def follow_steps(
+    client: Client,
+    obj: Object,
+    followed: FollowedRollout,
+    timeout: float,
+    show: Callable[[StoredEndpoint, dt.datetime], None],
+) -> StepsEnd:
+    """The end of a rollout in steps. `show` is called with each state that is seen. Raises ApiError."""
+    clock = SteadyClock()
+    begin = clock.now()
+    async with LiveObjects(client, ENDPOINTS, obj.meta.namespace, name=obj.meta.name) as seen:
+        while True:
+            now = clock.now()
+            current = seen.objects.get(obj.meta.name)
+            endpoint = StoredEndpoint.of(current) if current else None
+            if endpoint is not None:
+                show(endpoint, now)
+            if (end := followed.observe(endpoint)) is not None:
+                return StepsEnd(*end, current)
+            left = timeout - (now - begin).total_seconds()
+            if left <= 0:
+                return StepsEnd("Timeout", "has a rollout that has not ended", current)
+            await seen.changed(min(TICK_SECONDS, left))
 
 
 def goal_of(change: EndpointChange) -> RolloutGoal:

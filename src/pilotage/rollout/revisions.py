@@ -8,11 +8,31 @@ from pilotage.api.endpoint_status import PastRevision, StoredEndpoint
 from pilotage.kube import Json
 from pilotage.teardown.planning.arguments import TargetError
 
+_NOT_WANTED = ("Abandoned", "Aborted", "Resting", "Variant")
+"""States of revisions that the spec does not ask for, however new they are."""
+
 
 def newest_revision(endpoint: StoredEndpoint) -> PastRevision | None:
-    """The revision that is wanted, whether it serves or not: the newest that was not abandoned."""
-    kept = [each for each in endpoint.status.history if each.state != "Abandoned"]
+    """The revision that is wanted, whether it serves or not: that of a rollout under way, else the newest."""
+    state = endpoint.status.rollout
+    if state is not None and state.phase not in ("Aborting", "Aborted", "Promoted"):
+        found = revision_named(endpoint, state.revision)
+        if found is not None:
+            return found
+    kept = [each for each in endpoint.status.history if each.state not in _NOT_WANTED]
     return max(kept, key=lambda each: each.number, default=None)
+
+
+def revision_named(endpoint: StoredEndpoint, name: str) -> PastRevision | None:
+    """The revision on record with that name, if there is one."""
+    named = (each for each in endpoint.status.history if f"{endpoint.metadata.name}-{each.number}" == name)
+    return next(named, None)
+
+
+def retriable_revision(endpoint: StoredEndpoint) -> PastRevision | None:
+    """The newest revision whose rollout was aborted, if the spec still asks for what it was made of."""
+    aborted = [each for each in endpoint.status.history if each.state == "Aborted" and _is_so(endpoint.spec, each.spec)]
+    return max(aborted, key=lambda each: each.number, default=None)
 
 
 def serving_revision(endpoint: StoredEndpoint) -> int | None:
@@ -37,13 +57,22 @@ def revision_to_restore(endpoint: StoredEndpoint, number: int | None) -> PastRev
         known = ", ".join(str(each.number) for each in reversed(history)) or "none"
         problem, command = f"{name} has no revision {number} on record. There is: {known}.", ""
     else:
-        served = (each for each in history if each.state in ("Current", "Previous"))
+        served = (each for each in history if each.state in ("Current", "Previous", "Resting"))
         found = next((each for each in served if not _is_so(endpoint.spec, each.spec)), None)
         problem = f"{name} has no earlier revision to go back to. See:"
         command = f"pilotage history {quote(name)} -n {quote(endpoint.metadata.namespace)}"
     if found is None:
         raise TargetError(problem, command)
     return found
+
+
+def returns(endpoint: StoredEndpoint, number: int | None) -> str:
+    """A return to a revision that still runs, in words after the endpoint's name; empty for any other."""
+    target = revision_to_restore(endpoint, number)
+    name = f"{endpoint.metadata.name}-{target.number}"
+    if target.state == "Resting":
+        return f"returns to {name}, which still runs: all requests go back in about a second, without steps"
+    return f"goes back to {name}, which serves" if name == endpoint.status.revision else ""
 
 
 def differing(spec: Json, old: Json, names: Iterable[str]) -> list[str]:

@@ -7,9 +7,10 @@ import datetime as dt
 import enum
 from typing import Literal, NamedTuple
 
-from pilotage.api.endpoint_status import StoredEndpoint
+from pilotage.api.endpoint_status import RolloutState, StoredEndpoint
 from pilotage.kube import Json
-from pilotage.rollout.revisions import differing, newest_revision
+from pilotage.rollout.revisions import differing, newest_revision, revision_named
+from pilotage.rollout.steps import next_commands, shift, under_way
 from pilotage.teardown.snapshot.fields import text
 
 SETTLE_SECONDS = 3.0
@@ -56,7 +57,7 @@ StepState = Literal["done", "active", "later", "failed"]
 class RolloutStep(NamedTuple):
     """One step of a change."""
 
-    name: Literal["operator", "up", "route", "gone"]
+    name: Literal["operator", "up", "route", "shift", "gone"]
     state: StepState
     text: str
     """Text for people."""
@@ -66,6 +67,8 @@ class RolloutStep(NamedTuple):
     """The reason of the condition behind it."""
     message: str = ""
     """The message of the condition behind it."""
+    commands: tuple[str, ...] = ()
+    """Commands that take it on or back, where it waits for a person."""
 
 
 class RolloutStatus(NamedTuple):
@@ -137,6 +140,8 @@ def _steps(endpoint: StoredEndpoint, goal: RolloutGoal) -> list[RolloutStep]:
     steps = [_up(endpoint, name, up=up)]
     if text(endpoint.spec, "route", "kind") not in ("", "None"):
         steps.append(_route(endpoint, up=up))
+    if (state := under_way(endpoint)) is not None:
+        steps.append(_shift(endpoint, state))
     if goal.before and name and goal.before != name:
         steps.append(_gone(endpoint, goal.before, up=up))
     return steps
@@ -173,11 +178,22 @@ def _route(endpoint: StoredEndpoint, *, up: bool) -> RolloutStep:
     return RolloutStep("route", "done", f"{kind}  {words}", *said)
 
 
+def _shift(endpoint: StoredEndpoint, state: RolloutState) -> RolloutStep:
+    """The steps of the rollout. One that only a person ends names the commands for that."""
+    said = ": ".join(filter(None, (shift(endpoint), state.message)))
+    waits = state.phase == "Held" or (state.phase == "Pausing" and state.until is None)
+    commands = tuple(next_commands(endpoint)) if waits else ()
+    return RolloutStep("shift", "active", said, state.revision, state.phase, state.message, commands)
+
+
 def _gone(endpoint: StoredEndpoint, old: str, *, up: bool) -> RolloutStep:
     """The parts of the revision that served stand in the ledger until they are proven gone."""
     left = [entry for entry in endpoint.status.ledger if f"{endpoint.metadata.name}-{entry.revision}" == old]
     if not left:
         return RolloutStep("gone", "done", old, old)
+    past = revision_named(endpoint, old)
+    if past is not None and past.state == "Resting":
+        return RolloutStep("gone", "done", f"{old} rests, and a rollback to it starts nothing, until {past.until}", old)
     shown = ", ".join(f"{entry.kind.lower()}/{entry.name}" for entry in left[:2])
     more = f" and {len(left) - 2} more" if len(left) > 2 else ""
     return RolloutStep("gone", "active" if up else "later", f"{shown}{more} left ({old})", old)

@@ -13,8 +13,8 @@ def completion(shell: str) -> None:
     source <(pilotage completion zsh)                         zsh, in ~/.zshrc, after compinit
     pilotage completion fish | source                         fish, in ~/.config/fish/config.fish
 
-    Names of endpoints, Models, Hosts and namespaces come from the cluster that -n, --context and --kubeconfig choose;
-    if it does not answer within 2 seconds, none are offered.
+    Names of endpoints, Experiments, Models, Hosts and namespaces come from the cluster that -n, --context and
+    --kubeconfig choose; if it does not answer within 2 seconds, none are offered.
 
     Exit codes: 0 printed, 2 bad usage.
     """

@@ -1,7 +1,7 @@
 """``pilotage list``: the endpoints, a line for each."""
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import click
 
@@ -15,6 +15,7 @@ from pilotage.cli.output.objects import print_list, print_object
 from pilotage.cli.output.table import NOTHING, age, table
 from pilotage.cli.output.text import coloured, columns, note, say
 from pilotage.kube import Object, Resource
+from pilotage.rollout.steps import shift
 from pilotage.runtime.live_objects import LiveObjects
 from pilotage.teardown.planning.arguments import parse_selector
 from pilotage.teardown.snapshot.fields import text
@@ -48,7 +49,12 @@ async def list_(
     Exit codes: 0 listed (there may be none), 2 bad usage, 3 the API could not be read.
     """
     if watch:
-        await _watch(cluster, namespace, all_namespaces, selector, output)
+
+        def rows(found: list[Object]) -> list[str]:
+            now, stored = dt.datetime.now(dt.UTC), [StoredEndpoint.of(obj) for obj in found]
+            return lines(stored, now, wide=output == "wide", namespaces=all_namespaces)
+
+        await watch_objects(cluster, ENDPOINTS, namespace, all_namespaces, selector, output, rows)
         return
     found = await list_objects(cluster, ENDPOINTS, namespace, all_namespaces, selector)
     if output not in ("text", "wide"):
@@ -62,19 +68,30 @@ async def list_(
     say(*lines(endpoints, now, wide=output == "wide", namespaces=all_namespaces, columns=columns()))
 
 
-async def _watch(cluster: ClusterChoice, namespace: str, all_namespaces: bool, selector: str, output: str) -> None:
-    """Print the endpoints, and each one again when it has changed, until the command is ended."""
+async def watch_objects(
+    cluster: ClusterChoice,
+    resource: Resource,
+    namespace: str,
+    all_namespaces: bool,
+    selector: str,
+    output: str,
+    rows: Callable[[list[Object]], list[str]],
+) -> None:
+    """Print the objects of a kind, and each one again when it has changed, until the command is ended.
+
+    `rows`: the titles, and a row for each of the objects. `experiments` uses it, too.
+    """
     labels = str(parse_selector(selector)) if selector else ""
     async with cluster.session() as session:
         place = "" if all_namespaces else namespace or session.client.namespace
         shown: dict[str, Object] = {}
-        async with LiveObjects(session.client, ENDPOINTS, place, labels=labels) as live:
+        async with LiveObjects(session.client, resource, place, labels=labels) as live:
             while True:
                 there = {obj.meta.uid: obj for obj in sorted(live.of_all_namespaces, key=lambda obj: obj.key)}
                 versions = {uid: obj.meta.resource_version for uid, obj in shown.items()}
                 news = [obj for uid, obj in there.items() if versions.get(uid) != obj.meta.resource_version]
                 if news and output in ("text", "wide"):
-                    made = _rows(news, list(there.values()), wide=output == "wide", namespaces=all_namespaces)
+                    made = _rows_of(news, list(there.values()), rows)
                     say(*(made[1:] if shown else made))
                 elif news:
                     _print_each(output, news)
@@ -84,10 +101,10 @@ async def _watch(cluster: ClusterChoice, namespace: str, all_namespaces: bool, s
                 await live.changed(WATCH_SECONDS)
 
 
-def _rows(news: list[Object], there: list[Object], *, wide: bool, namespaces: bool) -> list[str]:
+def _rows_of(news: list[Object], there: list[Object], rows: Callable[[list[Object]], list[str]]) -> list[str]:
     """The titles, and the rows of those that are new; as wide as a table of all that are there."""
-    now, uids = dt.datetime.now(dt.UTC), {obj.meta.uid for obj in news}
-    made = lines([StoredEndpoint.of(obj) for obj in there], now, wide=wide, namespaces=namespaces)
+    uids = {obj.meta.uid for obj in news}
+    made = rows(there)
     return [made[0], *(row for obj, row in zip(there, made[1:], strict=True) if obj.meta.uid in uids)]
 
 
@@ -128,7 +145,7 @@ def lines(
             model_of(each.spec),
             text(each.spec, "placement", "kind") or "Deployment",
             ready_of(each),
-            coloured(each.phase),
+            " ".join(filter(None, (coloured(each.phase), shift(each)))),
             status.url or NOTHING,
             age(now, meta.creation_timestamp),
         ]

@@ -4,15 +4,7 @@ import click
 
 from pilotage.cli.connection import ClusterChoice, asynchronous
 from pilotage.cli.errors import plain_errors
-from pilotage.cli.options import (
-    Patience,
-    cluster_options,
-    name_argument,
-    namespace_option,
-    output_option,
-    seconds_option,
-    together,
-)
+from pilotage.cli.options import Patience, cluster_options, name_argument, namespace_option, wait_options
 from pilotage.cli.rollout import follow_rollout
 from pilotage.kube import ObjectKey
 from pilotage.rollout import requests
@@ -22,13 +14,7 @@ from pilotage.rollout import requests
 @name_argument
 @click.option("--replicas", metavar="N", type=click.IntRange(min=0), required=True, help="How many.")
 @namespace_option
-@together(
-    "patience",
-    Patience,
-    click.option("--wait", is_flag=True, help="Wait until so many are ready, and as `pilotage deploy` does."),
-    seconds_option("--timeout", 600.0),
-    output_option("the endpoint"),
-)
+@wait_options("Wait until so many are ready, and as `pilotage deploy` does.")
 @cluster_options
 @plain_errors
 @asynchronous

@@ -16,6 +16,7 @@ from pilotage.cli.output.table import age, facts, table
 from pilotage.cli.output.text import coloured, columns, paint, say
 from pilotage.kube import EVENTS, Client, Forbidden, Object, ObjectKey
 from pilotage.rollout.requests import get
+from pilotage.rollout.steps import shift
 from pilotage.teardown.snapshot.fields import mapping, number, text, texts
 
 EVENTS_SHOWN_MAX = 10
@@ -83,6 +84,8 @@ def page(endpoint: StoredEndpoint, notes: list[EndpointEvent] | None, now: dt.da
             ("Runtime", _runtime(endpoint)),
             ("Replicas", f"{ready_of(endpoint).replace('/', ' of ')} ready{_scaling(endpoint)}"),
             ("Revision", state.revision or ""),
+            ("Rollout", shift(endpoint)),
+            ("Experiments", ", ".join(f"{each.name} ({each.phase})" for each in state.experiments)),
             ("Placement", text(spec, "placement", "kind") or "Deployment"),
             ("Route", f"{route_of(spec)}{_proof(endpoint)}"),
             ("Waits for", state.waiting_for or ""),

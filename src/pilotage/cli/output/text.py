@@ -22,6 +22,15 @@ _STATE_COLOURS = {
     "Starting": "yellow",
     "Fetching": "yellow",
     "Deleting": "yellow",
+    "Running": "green",
+    "Held": "red",
+    "Aborting": "red",
+    "Aborted": "red",
+    "Better": "green",
+    "NoWorse": "green",
+    "Worse": "red",
+    "Invalid": "red",
+    "Undecided": "yellow",
 }
 
 
