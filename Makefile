@@ -7,8 +7,8 @@ UV     := $(shell command -v uv 2>/dev/null)
 DISTRIBUTIONS := pyproject.toml packages/harbor/pyproject.toml packages/sim/pyproject.toml
 EDITABLE      := $(patsubst %/pyproject.toml,-e %,$(addprefix ./,$(DISTRIBUTIONS)))
 
-.PHONY: demo test wheels image image-test simulate load faults matrix fuzz lint bench conformance kube field manifests \
-  lock clean help
+.PHONY: demo test wheels image image-test simulate load faults matrix fuzz lint bench experiments conformance kube field \
+  manifests lock clean help
 
 demo: $(VENV)/dev ## run the whole system on this machine: deploy, redeploy under load, delete, explain, and nothing left
 	$(PYTHON) -m demo
@@ -73,6 +73,9 @@ lint: $(VENV)/dev ## check format, style and types
 
 bench: $(VENV)/bench ## measure against the other clients and kopf, side by side
 	$(PYTHON) -m bench
+
+experiments: $(VENV)/dev ## end experiments under load beside Argo Rollouts, and count failed requests: a quarter of an hour
+	$(PYTHON) -m bench.experiments
 
 conformance: $(VENV)/dev ## run Kubernetes's own conformance specs against the real API server and against harbor
 	$(PYTHON) -m conformance

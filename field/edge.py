@@ -121,11 +121,14 @@ class Edge:
         path = self.folder / "ground.sock"
         argv = [sys.executable, "-m", "field.ground", str(path), str(self._ports[0])]
         self._supervisor.start("ground", argv, env=os.environ, cwd=REPOSITORY)
-        self._wait("ground", path.is_socket)
-        self._channel = socket.socket(socket.AF_UNIX)
-        self._channel.settimeout(START_SECONDS_MAX)
-        self._channel.connect(str(path))
-        self._lines = self._channel.makefile("r")
+        channel = socket.socket(socket.AF_UNIX)
+        channel.settimeout(START_SECONDS_MAX)
+        try:
+            self._wait("ground", lambda: _connects(channel, path))
+        except BaseException:
+            channel.close()
+            raise
+        self._channel, self._lines = channel, channel.makefile("r")
 
     def _start_contour(self) -> None:
         config = self.folder / "contour.yaml"
@@ -212,6 +215,15 @@ class EnvoyBeside(Edge):
 
 def _plain_environment(folder: Path) -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", ""), "HOME": str(folder)}
+
+
+def _connects(channel: socket.socket, path: Path) -> bool:
+    """Connect to a unix socket. One that is there refuses for a moment, until its process listens."""
+    try:
+        channel.connect(str(path))
+    except (FileNotFoundError, ConnectionRefusedError):
+        return False
+    return True
 
 
 def _accepts(port: int) -> bool:

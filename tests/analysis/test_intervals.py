@@ -64,6 +64,26 @@ def test_the_interval_of_a_difference_shrinks_with_data(ours, theirs):
     assert after.high <= before.high + 1e-7
 
 
+@given(counted(), counted(), st.floats(-0.5, 0.5))
+def test_a_difference_is_excluded_by_either_of_the_two_tests(ours, theirs, value):
+    """The interval is what both allow: the ends of the sides, and the evidence against the difference itself."""
+    low, high = rates.difference(ours, theirs, 0.05)
+    assume(min(abs(value - low), abs(value - high)) > 1e-6)
+    mine, other = (rates.interval(each, 0.05 / 3) for each in (ours, theirs))
+    ends = mine.low - other.high <= value <= mine.high - other.low
+    assert (low < value < high) == (ends and rates.evidence_against(ours, theirs, value) < math.log(60))
+
+
+@given(counted(400), counted(400), st.floats(-0.9, 0.9), st.floats(0, 1))
+def test_the_evidence_against_a_difference_is_against_the_best_pair_of_rates_with_it(ours, theirs, value, place):
+    rate = max(0, -value) + place * (1 - abs(value))
+    assume(0.001 < rate < 0.999 and 0.001 < rate + value < 0.999)
+    pairs = ((ours, rate + value), (theirs, rate))
+    likelihood = sum(side.bad * math.log(p) + (side.n - side.bad) * math.log(1 - p) for side, p in pairs)
+    mixture = sum(math.lgamma(s.bad + 0.5) + math.lgamma(s.n - s.bad + 0.5) - math.lgamma(s.n + 1) for s, _ in pairs)
+    assert rates.evidence_against(ours, theirs, value) <= mixture - 2 * math.log(math.pi) - likelihood + 1e-6
+
+
 @given(counted(400), counted(400))
 def test_one_more_failure_moves_both_ends_of_the_difference_up(ours, theirs):
     assume(ours.bad < ours.n)

@@ -3,6 +3,7 @@
 import math
 import random
 
+import msgspec
 import pytest
 
 from pilotage.analysis.metrics import RateHarm, RatioHarm, readings
@@ -66,6 +67,18 @@ def test_strata_add_up_where_shares_stay_and_say_more_than_one_of_them():
     assert slow[1].ratio.error == pytest.approx(slow[0].ratio.error / math.sqrt(3), rel=0.01)
 
 
+def test_strata_are_weighted_alike_for_both_sides_and_whichever_side_is_the_candidate():
+    """A side with many requests in one stratum has few for its share: weighting costs it precision, never adds any."""
+    rises = stratum(tally(100, 5), tally(1900, 38), 5), stratum(tally(1000, 100), tally(1000, 80))
+    turned = stratum(tally(1900, 38), tally(100, 5), 95), stratum(tally(1000, 80), tally(1000, 100))
+    machine, mirrored = _machine(ERRORS, *rises), _machine(ERRORS, *turned)
+    assert machine.point == pytest.approx((95 * 0.03 + 500 * 0.02) / 595)
+    assert mirrored.point == pytest.approx(-machine.point)
+    assert (mirrored.candidate, mirrored.other) == (pytest.approx(machine.other), pytest.approx(machine.candidate))
+    assert machine.other.n < 1500
+    assert machine.candidate.n == pytest.approx(1040.5, rel=0.001)
+
+
 def test_a_stratum_with_one_side_alone_says_nothing():
     both = stratum(tally(100, 2), tally(900, 9), 10)
     assert _machine(ERRORS, both, stratum(None, tally(9000, 9000), 0)) == _machine(ERRORS, both)
@@ -99,6 +112,9 @@ def test_fewer_than_twenty_values_have_no_interval():
 def test_warm_up_and_gaps_are_taken_off_the_time():
     sides = together([stratum(tally(1), tally(1))], OURS.service, THEIRS.service, 120)
     assert [each.seconds for each in sides] == [50 * 60 - 120]
+    gap = msgspec.structs.replace(stratum(tally(1), tally(1)), missed_seconds=30)
+    sides = together([gap], OURS.service, THEIRS.service, 0)
+    assert [each.seconds for each in sides] == [50 * 60 - 30]
 
 
 def test_units_are_counted_where_keys_were_assigned():

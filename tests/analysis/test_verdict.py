@@ -11,8 +11,8 @@ from pilotage.analysis.text import EXIT_CODES, lines
 from pilotage.analysis.verdict import duration
 from pilotage.api.analysis import RESULTS, AnalysisSpec, MetricSource, MetricSpec, Verdict
 from pilotage.api.base import InvalidField
-from pilotage.api.measured import BINS, Histogram, LogSums, Tally, bin_of
-from tests.analysis.sums import by_key, histogram, normal, stratum, tally, verdict
+from pilotage.api.measured import BINS, Histogram, LogSums, MeasuredBackend, Stratum, Tally, bin_of
+from tests.analysis.sums import OURS, THEIRS, by_key, histogram, normal, stratum, tally, verdict
 
 ERRORS, TTFT = MetricSpec("errors", worse_by="2pp"), MetricSpec("ttft", worse_by="10%")
 SLOW, SPEED = MetricSpec("slow", over="2s", worse_by="3pp"), MetricSpec("tokensPerSecond", worse_by="10%")
@@ -170,8 +170,9 @@ def test_a_pass_needs_the_requests_that_were_asked_for_and_a_failure_does_not():
     found = verdict(few, metrics=metrics, min_requests=100)
     assert (found.result, results(found)) == ("Undecided", {"errors": "NoWorse"})
     assert found.text == "within every limit, but at least 100 requests of each side are asked for"
-    assert found.advice == ["There are enough requests with about 60 more requests of q8, 72 min at this rate."]
+    assert found.advice == ["60 more requests of q8 are asked for."]
     assert verdict(stratum(tally(40, 39), tally(40)), metrics=metrics, min_requests=100).result == "Worse"
+    assert verdict(stratum(tally(40), tally(760), 5), metrics=metrics, min_requests=100).result == "Undecided"
 
 
 def test_advice_names_the_requests_and_the_time_and_they_do_decide():
@@ -189,6 +190,14 @@ def test_advice_names_the_requests_and_the_time_and_they_do_decide():
         verdict(stratum(tally(100), tally(1900), 5), metrics=[MetricSpec("errors", worse_by="6.6pp")]).result
         != "NoWorse"
     )
+
+
+def test_advice_is_about_the_metric_that_needs_most():
+    sides = full(300), full(300)
+    alone = [verdict(stratum(*sides), metrics=[each], confidence=0.975).advice for each in (ERRORS, TTFT)]
+    both = verdict(stratum(*sides), metrics=[ERRORS, TTFT]).advice
+    assert alone[0][0] != alone[1][0] == both[0]
+    assert [each.split(":")[0] for each in both[1:]] == ["errors", "ttft"]
 
 
 def test_advice_for_a_speed_gives_a_limit_that_would_be_met():
@@ -225,6 +234,10 @@ QUALITY = MetricSpec("quality", worse_by="5pp")
         (QUALITY, Pairs(0, 0, 10_000), "NoWorse"),
         (QUALITY, Pairs(0, 0), "Undecided"),
         (QUALITY, NoData("no series"), "Undecided"),
+        (QUALITY, Goods(math.nan, 10_000, 9900, 10_000), "Undecided"),
+        (QUALITY, Goods(9900, math.inf, 9900, 10_000), "Undecided"),
+        (QUALITY, Goods(20_000, 10_000, 9900, 10_000), "Undecided"),
+        (QUALITY, Pairs(-5, 10_000), "Undecided"),
         (MetricSpec("quality", at_least=0.82), BareValues(0.82), "NoWorse"),
         (MetricSpec("quality", at_least=0.82), BareValues(0.81), "Worse"),
         (MetricSpec("quality", at_most=5), BareValues(5.1), "Worse"),
@@ -320,8 +333,15 @@ def test_a_verdict_can_be_written_and_read():
     assert found.requests == {"q8": 100, "control": 100}
 
 
-def test_every_result_has_an_exit_code():
+def test_a_pass_exits_with_0_and_nothing_else_does():
+    assert EXIT_CODES == {"Better": 0, "NoWorse": 0, "Worse": 1, "Undecided": 4, "Invalid": 5}
     assert EXIT_CODES.keys() == set(RESULTS)
+
+
+def test_units_are_those_of_the_stratum_that_decides():
+    strata = by_key(Tally(10), Tally(190), 5), by_key(Tally(90), Tally(110), 45)
+    found = verdict(*strata)
+    assert (found.units, found.requests) == ({"q8": 90, "control": 110}, {"q8": 1000, "control": 3000})
 
 
 @pytest.mark.parametrize(
@@ -336,3 +356,30 @@ def test_the_last_bin_is_slow_by_any_limit():
     side = Tally(100, 0, 0, LogSums(), LogSums(), Histogram(BINS - 1, [100]))
     found = verdict(stratum(side, full(100)), metrics=[MetricSpec("slow", over="300s", worse_by="3pp")])
     assert found.metrics[0].candidate == "100%"
+
+
+extremes = st.sampled_from([0.0, 1e-300, 0.5, 1.0, 19.0, 20.0, 1e3, 1e9, 1e15])
+sums = st.builds(LogSums, extremes, st.sampled_from([-1e15, -1.0, 0.0, 1e-9, 1e15]), extremes)
+histograms = st.builds(Histogram, st.integers(0, BINS - 1), st.lists(extremes, max_size=3))
+tallies = st.builds(Tally, extremes, extremes, extremes, sums, sums, histograms, histograms)
+backends = st.tuples(st.sampled_from([5e-324, 1e-9, 10.0, 100.0]), tallies, st.none() | tallies)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(backends, backends), max_size=3), st.sampled_from(["", "now", "2026-11-17T12:00:00Z"]))
+def test_no_numbers_that_the_schema_allows_raise_an_error_or_leave_the_units_of_a_verdict(pairs, since):
+    strata = [
+        Stratum(
+            version=str(number),
+            since=since,
+            until="2026-11-17T12:50:00Z",
+            backends=[
+                MeasuredBackend(service=side.service, weight=weight, requests=requests, units=units)
+                for side, (weight, requests, units) in zip((OURS, THEIRS), both, strict=True)
+            ],
+        )
+        for number, both in enumerate(pairs)
+    ]
+    found = verdict(*strata, metrics=[ERRORS, TTFT, SLOW, SPEED])
+    assert Verdict.read(found.written()) == found
+    assert "nan" not in "\n".join(lines(found))

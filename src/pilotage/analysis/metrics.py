@@ -16,7 +16,7 @@ from pilotage.analysis.rates import Interval, Share
 from pilotage.analysis.strata import Together, ratio, shares
 from pilotage.api.analysis import RATES, RATIOS, AnalysisSpec, Limit, MetricSpec, parsed_seconds
 from pilotage.api.base import InvalidField
-from pilotage.api.measured import LogSums, Tally, bin_of, upper_edge
+from pilotage.api.measured import LARGEST, LogSums, Tally, bin_of, upper_edge
 
 STANDARD = (MetricSpec("errors", worse_by="2pp"), MetricSpec("ttft", worse_by="25%"))
 """Metrics of an analysis that names none."""
@@ -288,6 +288,8 @@ def _sample(metric: MetricSpec, sample: Sample) -> Reading:
     limit = limit_of(metric)
     if isinstance(sample, BareValues):
         return _threshold(metric, sample, limit)
+    if not all(0 <= each <= LARGEST for each in sample):
+        return Reading(metric, metric.name, limit.value, text="its counts are no numbers of requests")
     if isinstance(sample, Pairs):
         n = sample.won + sample.lost + sample.tied
         if n <= 0:
@@ -297,8 +299,10 @@ def _sample(metric: MetricSpec, sample: Sample) -> Reading:
         return Reading(metric, metric.name, limit.value, machine=machine, candidate=lost[0], other=lost[1])
     if min(sample.candidate_total, sample.other_total) <= 0:
         return Reading(metric, metric.name, limit.value, text="the total of a side is 0")
+    if sample.candidate > sample.candidate_total or sample.other > sample.other_total:
+        return Reading(metric, metric.name, limit.value, text="more are good than there are in total")
     ours, theirs = (
-        Share(max(total - good, 0.0), total)
+        Share(total - good, total)
         for good, total in ((sample.candidate, sample.candidate_total), (sample.other, sample.other_total))
     )
     good = percent(1 - ours.rate), percent(1 - theirs.rate)

@@ -20,6 +20,8 @@ MISMATCH = 0.001
 """p-value below which the shares are not as asked."""
 _CLOSENESS = 100
 """How close to the expected share others are looked for: as many requests as would hint at one."""
+_LEAST_SHARE = 1e-6
+"""Smallest share that is expected of a side; a gateway has none below one percent."""
 _FULL = 0.9
 """Part of all buckets from which on their number says too little about the number of keys."""
 
@@ -36,6 +38,7 @@ class Division(NamedTuple):
 def division(pair: Together) -> Division:
     """The division of one stratum's requests, or of its keys."""
     expected = pair.candidate.weight / (pair.candidate.weight + pair.other.weight)
+    expected = min(max(expected, _LEAST_SHARE), 1 - _LEAST_SHARE)
     if pair.candidate.units is None or pair.other.units is None:
         ours, theirs = (each.requests.n + each.under_way for each in (pair.candidate, pair.other))
         return Division(ours, theirs, expected)

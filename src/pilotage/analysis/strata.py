@@ -21,6 +21,9 @@ from pilotage.api.measured import LogSums, MeasuredBackend, Stratum, Tally
 _LEAST_DEVIATION = 0.01
 """Smallest standard deviation of a logarithm that is believed: clocks and rounding have as much."""
 
+_LARGEST_LOG = 30
+"""Largest logarithm of a time or a speed that is believed: ten thousand years."""
+
 
 class Together(NamedTuple):
     """Both sides of one stratum, in which both had a share of the requests."""
@@ -53,7 +56,7 @@ def shares(sides: Sequence[Together], share_of: Callable[[Tally], Share]) -> tup
     variance. A single stratum keeps its own numbers.
     """
     pairs = [(share_of(ours), share_of(theirs)) for ours, theirs in _tallies(sides)]
-    pairs = [(ours, theirs) for ours, theirs in pairs if ours.n > 0 and theirs.n > 0]
+    pairs = [(ours, theirs) for ours, theirs in pairs if min(ours.n, theirs.n) >= 1]
     weights = _weights([_harmonic(ours.n, theirs.n) for ours, theirs in pairs], alone=by_unit(sides))
     if not weights:
         return None
@@ -64,7 +67,7 @@ def shares(sides: Sequence[Together], share_of: Callable[[Tally], Share]) -> tup
 def ratio(sides: Sequence[Together], sums_of: Callable[[Tally], LogSums]) -> LogRatio | None:
     """The ratio of both sides' geometric means, over all strata; None if a side has too few values."""
     pairs = [(sums_of(ours), sums_of(theirs)) for ours, theirs in _tallies(sides)]
-    pairs = [(ours, theirs) for ours, theirs in pairs if ours.n > 0 and theirs.n > 0]
+    pairs = [(ours, theirs) for ours, theirs in pairs if _plausible(ours) and _plausible(theirs)]
     weights = _weights([_harmonic(ours.n, theirs.n) for ours, theirs in pairs], alone=by_unit(sides))
     used = [pair for pair, weight in zip(pairs, weights, strict=True) if weight]
     weights = [weight for weight in weights if weight]
@@ -74,6 +77,11 @@ def ratio(sides: Sequence[Together], sums_of: Callable[[Tally], LogSums]) -> Log
     variance = _variance_of_mean(ours, weights) + _variance_of_mean(theirs, weights)
     spread = (_pooled_variance(ours) + _pooled_variance(theirs)) / 2
     return LogRatio(_mean(ours, weights), _mean(theirs, weights), sqrt(variance), spread / variance)
+
+
+def _plausible(sums: LogSums) -> bool:
+    """Whether sums are those of logarithms: a status may say anything."""
+    return sums.n >= 1 and abs(sums.sum) <= sums.n * _LARGEST_LOG and sums.squares <= sums.n * _LARGEST_LOG**2
 
 
 def _tallies(sides: Sequence[Together]) -> list[tuple[Tally, Tally]]:
@@ -125,5 +133,9 @@ def _squares(part: LogSums) -> float:
 
 
 def _seconds(stratum: Stratum) -> float:
-    since, until = (datetime.fromisoformat(each) for each in (stratum.since, stratum.until))
-    return (until - since).total_seconds() - stratum.missed_seconds
+    """The length of a stratum; 0 if its times are none, because it only tells people how long to wait."""
+    try:
+        since, until = (datetime.fromisoformat(each) for each in (stratum.since, stratum.until))
+        return (until - since).total_seconds() - stratum.missed_seconds
+    except (TypeError, ValueError):
+        return 0.0

@@ -11,6 +11,7 @@ A metric is Worse if the whole interval of its harm is above its limit, NoWorse 
 is below zero. α is shared out among the metrics that decide, so that all of their intervals hold together.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -141,7 +142,7 @@ class _Numbers(NamedTuple):
     def lacking(self) -> str:
         """The side without any request, if there is one."""
         ours, theirs = self.requests
-        return self.candidate.name if not ours else self.other.name if not theirs else ""
+        return self.candidate.name if ours < 1 else self.other.name if theirs < 1 else ""
 
 
 def _judged(reading: Reading, alpha: float) -> _Judged:
@@ -277,7 +278,7 @@ def _advice(judged: Sequence[_Judged], numbers: _Numbers, alpha: float) -> list[
     lines = []
     if open_:
         lines.append(_more(open_, numbers, alpha))
-    elif _too_few(judged, numbers) and min(numbers.requests):
+    elif _too_few(judged, numbers) and not numbers.lacking:
         lines.append(_few(numbers))
     for each in open_:
         limit = each.reading.limit_met(each.interval.high if each.interval else 1)
@@ -295,8 +296,9 @@ def _more(open_: Sequence[_Judged], numbers: _Numbers, alpha: float) -> str:
 
 
 def _few(numbers: _Numbers) -> str:
-    factor = numbers.spec.min_requests / min(numbers.requests)
-    return f"There are enough requests with {_extra(factor, numbers).removesuffix(',')}."
+    ours, theirs = numbers.requests
+    side = numbers.candidate if ours <= theirs else numbers.other
+    return f"{math.ceil(numbers.spec.min_requests - min(ours, theirs)):,} more requests of {side.name} are asked for."
 
 
 def _extra(factor: float, numbers: _Numbers) -> str:

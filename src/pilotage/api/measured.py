@@ -16,14 +16,17 @@ from msgspec import Meta
 
 from pilotage.api.base import Schema, Timestamp, map_list
 
-Number = Annotated[float, Meta(ge=0)]
+LARGEST = 1e15
+"""Bound on every number: sums of more than that lose the single request."""
+Number = Annotated[float, Meta(ge=0, le=LARGEST)]
 BINS = 64
 """Bins of a histogram of seconds. The upper edge of bin i is 2^((i - 28) / 4) s: 1, 2, 4, 8 s are edges; the first bin
 begins at 0, and the last one has no end."""
 _ONE_SECOND = 28
 _BINS_PER_OCTAVE = 4
 UNITS_MAX = 1024
-"""Buckets that keys of `assign.by: Key` are hashed into. A bucket is a unit: its requests are counted as one number."""
+"""Buckets that keys of `assign.by: Key` are hashed into, by another hash than the one that assigns them. A bucket is a
+unit: its requests are counted as one number."""
 
 
 def bin_of(seconds: float) -> int:
@@ -43,7 +46,7 @@ class LogSums(Schema, frozen=True):
 
     n: Number = 0
     """Number of values."""
-    sum: float = 0
+    sum: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)] = 0
     """Sum of the logarithms."""
     squares: Number = 0
     """Sum of the squares of the logarithms."""
@@ -98,9 +101,9 @@ class MeasuredBackend(Schema, frozen=True, kw_only=True):
     weight: Annotated[float, Meta(ge=0, le=100)]
     """Percentage of the requests that Envoy sends there: the effective share, which differs from the route's weight
     while a Service has no server."""
-    left_out: Annotated[int, Meta(ge=0)] = 0
+    left_out: Annotated[int, Meta(ge=0, le=2**53)] = 0
     """Requests that began during the warm-up. They are in no other number."""
-    under_way: Annotated[int, Meta(ge=0)] = 0
+    under_way: Annotated[int, Meta(ge=0, le=2**53)] = 0
     """Requests of this stratum that have not ended."""
     requests: Tally = Tally()
     """Numbers by request. If assigned by key: `n`, `errors` and `gaveUp` only."""
