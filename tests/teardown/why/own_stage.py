@@ -36,6 +36,7 @@ PLURALS = {
     "Model": "models",
     "Teardown": "teardowns",
     "HostProcess": "hostprocesses",
+    "GatewayRoute": "gatewayroutes",
 }
 USER = "why-operator"
 HOSTS = f"{GROUP}/hosts"
@@ -165,12 +166,14 @@ class Stuck(Place):
         self.until(lambda: self.host(host)["status"]["phase"] == "Lost")
         return host
 
-    def agent(self, *flags: str, before: tuple[str, ...] = (), kubeconfig: Path | None = None) -> str:
+    def agent(
+        self, *flags: str, before: tuple[str, ...] = (), kubeconfig: Path | None = None, module: str = "pilotage"
+    ) -> str:
         """Start a real agent with a Host of its own, by a program before it if need be; returns the Host."""
         host = f"real-{secrets.token_hex(3)}"
         flags = (*flags, "--name", host, "--address", "198.18.0.1", "--allow-commands", "--metrics-address", "")
         paths = ("--kubeconfig", kubeconfig or self.cluster.kubeconfig, "--data", self.folder / host)
-        command = [sys.executable, "-m", "pilotage", "agent", *flags, *paths, "--file-roots", self.folder]
+        command = [sys.executable, "-m", module, "agent", *flags, *paths, "--file-roots", self.folder]
         self.agents[host] = subprocess.Popen([*before, *map(str, command)])
         return host
 

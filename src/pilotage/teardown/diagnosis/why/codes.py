@@ -278,6 +278,8 @@ class CauseCode(enum.StrEnum):
     """A pod of an endpoint cannot be scheduled, cannot get its image, or crashes."""
     PROCESS_NOT_READY = "process-not-ready"
     """A server on a Host does not run, and its agent says why; or a step to its Host."""
+    ROUTE_NOT_PROGRAMMED = "route-not-programmed"
+    """The route of an endpoint is refused, or not taken up by whoever should program it."""
 
     # jobs
     JOB_MADE_BY_CRONJOB = "job-made-by-cronjob", NOTE
@@ -314,6 +316,9 @@ UNREADY: frozenset[str] = frozenset(
     }
 )
 """Causes of these codes, at the top of a chain, keep an object of ours from getting ready, not from being deleted."""
+
+UNFINISHED: frozenset[str] = frozenset({CauseCode.TEARDOWN_REFUSED, CauseCode.TEARDOWN_WAITS})
+"""Causes of these codes, at the top of a chain, keep a Teardown from its end."""
 
 STAYS: frozenset[str] = frozenset({CauseCode.OWNER_NAMESPACED, CauseCode.OWNER_UNREADABLE})
 """Root causes of these codes keep an object from being collected, but not from being deleted."""

@@ -14,7 +14,7 @@ from pilotage.teardown.diagnosis.remedies import DELETE, LOOK, REPAIR, Remedy, p
 from pilotage.teardown.diagnosis.why.context import WhyContext
 from pilotage.teardown.planning.closure import gather_members
 from pilotage.teardown.planning.ledger import Policy
-from pilotage.teardown.snapshot.fields import entries, mapping, moment, text
+from pilotage.teardown.snapshot.fields import entries, mapping, moment, number, text
 from pilotage.teardown.snapshot.questions import EventsAbout
 from pilotage.teardown.snapshot.world import Item, World
 
@@ -225,6 +225,19 @@ def start_agent(host: str, subject: Item) -> Iterator[Remedy]:
         "The operator removes its processes and addresses from the cluster. LEAKS: servers, if the machine still runs.",
         DELETE,
         subject,
+    )
+
+
+def start_gateway(route: Item, body: Json | None) -> Remedy | None:
+    """Start the gateway, where it has not taken up the route as it is; None where it has."""
+    if number(body, "status", "observedGeneration", default=-1) >= number(body, "metadata", "generation"):
+        return None
+    return Remedy(
+        "Start the gateway again, if it does not run (`pilotage up` runs one)",
+        "pilotage gateway",
+        "It takes the route up by itself. Nothing leaks.",
+        REPAIR,
+        route,
     )
 
 

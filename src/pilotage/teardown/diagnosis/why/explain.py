@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from pilotage.catalogue.names import FOREGROUND
 from pilotage.catalogue.registry import known
-from pilotage.teardown.diagnosis.why.codes import NOTES, STAYS, UNCERTAIN, UNREADY
+from pilotage.teardown.diagnosis.why.codes import NOTES, STAYS, UNCERTAIN, UNFINISHED, UNREADY
 from pilotage.teardown.diagnosis.why.context import COLLECTOR_SECONDS, WhyContext
 from pilotage.teardown.diagnosis.why.families import FAMILIES
 from pilotage.teardown.diagnosis.why.model import Explanation, StuckCause, StuckVerdict, roots_of
@@ -73,6 +73,8 @@ def _headline(context: WhyContext, item: Item, verdict: StuckVerdict, causes: tu
     if not item.terminating:
         if any(cause.code in UNREADY for cause in causes):
             return "is not being deleted, and is not ready"
+        if any(cause.code in UNFINISHED for cause in causes):
+            return "is not being deleted, and does not finish"
         if verdict is StuckVerdict.STUCK:
             stays = all(root.code in NOTES | UNCERTAIN | STAYS for root in roots_of(causes))
             return "present; nothing collects it" if stays else "present; a delete would not go through"

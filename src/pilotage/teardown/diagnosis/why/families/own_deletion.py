@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from shlex import quote
 from typing import NamedTuple
 
+from pilotage.api.endpoint import PhaseTimeouts
 from pilotage.api.names import (
     ENDPOINT_FINALIZER,
     ENDPOINTS,
+    GATEWAY_ROUTES,
     HOST_FINALIZER,
     HOSTS,
     LABEL_ENDPOINT_UID,
@@ -29,7 +31,7 @@ from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner, Livenes
 from pilotage.teardown.diagnosis.remedies import DELETE, EDIT, REPAIR, Remedy, delete_by_hand, look_at, place
 from pilotage.teardown.diagnosis.why.codes import NOTES, CauseCode
 from pilotage.teardown.diagnosis.why.context import WhyContext
-from pilotage.teardown.diagnosis.why.controllers import Complaint, refusal_in, short
+from pilotage.teardown.diagnosis.why.controllers import Complaint, refusal_in, short, start_gateway
 from pilotage.teardown.diagnosis.why.families.finalizers import forbidden, held_by, kept_by
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause
 from pilotage.teardown.snapshot.fields import condition, counted, entries, mapping, number, seconds_since, text
@@ -138,8 +140,9 @@ def progress(context: WhyContext, record: Item, keeper: FinalizerOwner) -> Itera
             return
     parts = _parts(context, body)
     waits = entries(body, "status", "waits")
+    limit = _limit(body)
     for wait in waits[:WAITS_MAX]:
-        yield _wait(context, record, keeper, wait, parts.get(text(wait, "object")))
+        yield _wait(context, record, keeper, wait, parts.get(text(wait, "object")), limit)
     if not waits:
         for name, part in parts.items():
             if part.terminating and (found := _stopping(context.causes_of(part))):
@@ -167,7 +170,16 @@ def _parts(context: WhyContext, body: Json | None) -> dict[str, Item]:
     return {str(item): item for uid in uids if (item := context.world.get(uid)) is not None}
 
 
-def _wait(context: WhyContext, record: Item, keeper: FinalizerOwner, wait: Json, part: Item | None) -> StuckCause:
+def _limit(body: Json | None) -> int:
+    """The seconds after which a Teardown reports that its phase is overdue."""
+    phase = text(body, "status", "phase")
+    default = getattr(PhaseTimeouts(), phase, PhaseTimeouts().remove)
+    return number(body, "spec", "deletion", "timeouts", phase, default=default)
+
+
+def _wait(
+    context: WhyContext, record: Item, keeper: FinalizerOwner, wait: Json, part: Item | None, limit: int
+) -> StuckCause:
     """One thing that a Teardown waits for, and why that does not go."""
     said = text(wait, "text")
     line = f"waits for {text(wait, 'object')}"
@@ -179,15 +191,26 @@ def _wait(context: WhyContext, record: Item, keeper: FinalizerOwner, wait: Json,
     further = _stopping(found) or (found if part is not None and part.terminating else ())
     if further:
         return StuckCause(CauseCode.TEARDOWN_WAITS, record, line, because=further)
-    late = (seconds_since(context.now, text(wait, "until")) or 0.0) > 0 or text(wait, "cause") == "refused"
+    late = (
+        (seconds_since(context.now, text(wait, "until")) or 0.0) > 0
+        or (seconds_since(context.now, text(wait, "since")) or 0.0) > limit
+        or text(wait, "cause") == "refused"
+    )
     return StuckCause(
         CauseCode.TEARDOWN_WAITS if late else CauseCode.TEARDOWN_WORKING,
         record,
         f"{line}: {short(said)}",
         (f"{record} says: {short(said)}",),
-        remedies=(look_at(part or record, "Look at it", "Nothing changes."),) if late else (),
+        remedies=tuple(_go_on(context, part or record)) if late else (),
         since=text(wait, "since"),
     )
+
+
+def _go_on(context: WhyContext, item: Item) -> Iterator[Remedy]:
+    """Remedies for a part that a Teardown waits for, and that nothing else explains."""
+    yield look_at(item, "Look at it", "Nothing changes.")
+    if item.group_kind == GATEWAY_ROUTES.group_kind and (remedy := start_gateway(item, context.body(item))):
+        yield remedy
 
 
 # Servers on Hosts

@@ -10,6 +10,7 @@ from shlex import quote
 from pilotage.api.names import (
     ENDPOINT_FINALIZER,
     ENDPOINTS,
+    GATEWAY_ROUTES,
     HOSTS,
     LABEL_ENDPOINT_UID,
     LABEL_HOST,
@@ -17,16 +18,26 @@ from pilotage.api.names import (
     MODELS,
     PROCESSES,
 )
+from pilotage.catalogue.phase import Phase
+from pilotage.catalogue.registry import known
 from pilotage.kube import Json
 from pilotage.teardown.diagnosis.finalizer_owners import FinalizerOwner, Liveness
 from pilotage.teardown.diagnosis.remedies import EDIT, LOOK, REPAIR, Remedy, look_at, place
 from pilotage.teardown.diagnosis.why.codes import NOTES, CauseCode
-from pilotage.teardown.diagnosis.why.context import WhyContext
-from pilotage.teardown.diagnosis.why.controllers import Complaint, bring_back, find_log, refusal_in, short, start_agent
+from pilotage.teardown.diagnosis.why.context import PATIENCE_SECONDS, WhyContext
+from pilotage.teardown.diagnosis.why.controllers import (
+    Complaint,
+    bring_back,
+    find_log,
+    refusal_in,
+    short,
+    start_agent,
+    start_gateway,
+)
 from pilotage.teardown.diagnosis.why.families.finalizers import forbidden
 from pilotage.teardown.diagnosis.why.families.own_deletion import progress, unfinished
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause, roots_of
-from pilotage.teardown.snapshot.fields import condition, entries, mapping, number, seconds_since, text
+from pilotage.teardown.snapshot.fields import condition, entries, mapping, number, seconds_since, span, text
 from pilotage.teardown.snapshot.world import Item, Name
 
 FINE = frozenset({"Serving", "ScaledToZero"})
@@ -111,8 +122,8 @@ def _further(context: WhyContext, item: Item, body: Json, message: str) -> Itera
     if former:
         yield from former
         return
-    yield from _pods(context, item)
-    yield from _processes(context, item)
+    found = (*_pods(context, item), *_processes(context, item))
+    yield from found or _route(context, item, body, message)
 
 
 def _former_parts(context: WhyContext, item: Item) -> Iterator[StuckCause]:
@@ -160,6 +171,23 @@ def _change(item: Item) -> Remedy:
     effect = "The operator acts on the change at once. The revision that serves now serves on until the next one does."
     title = "Change its spec, or what its status names"
     return Remedy(title, f"kubectl edit {place(item)}", effect, EDIT, item)
+
+
+def _route(context: WhyContext, item: Item, body: Json, told: str) -> Iterator[StuckCause]:
+    """The cause where a route is refused, or has not been taken up though there was time. `told`: the message above."""
+    said = condition(body, "RouteProgrammed")
+    waited = seconds_since(context.now, text(said, "lastTransitionTime")) or 0.0
+    if said.get("status") != "False" or (text(said, "reason") != "Rejected" and waited < PATIENCE_SECONDS):
+        return
+    parts = [context.world.get(text(each, "uid")) for each in entries(body, "status", "ledger")]
+    for route in (each for each in parts if each is not None and known(each.group_kind).phase is Phase.DETACH):
+        remedies = [look_at(route, "See what its controller reports, and whether that runs", "Nothing changes.")]
+        if route.group_kind == GATEWAY_ROUTES.group_kind and (start := start_gateway(route, context.body(route))):
+            remedies.append(start)
+        message = _message(body, "RouteProgrammed")
+        line = f"NOT PROGRAMMED for {span(waited)}" + (f": {short(message)}" if message != told else "")
+        evidence = (f"The status of {item} says so.",)
+        yield StuckCause(CauseCode.ROUTE_NOT_PROGRAMMED, route, line, evidence, remedies=tuple(remedies))
 
 
 # Its pods
@@ -263,7 +291,11 @@ def _process(context: WhyContext, item: Item) -> Iterator[StuckCause]:
 def _mend_server(item: Item, body: Json | None, phase: str) -> Iterator[Remedy]:
     """Remedies for a server that does not run. It has a log if it ever ran; else its weights are the usual reason."""
     endpoint = Name(*ENDPOINTS.group_kind, item.meta.namespace, text(body, "spec", "endpoint"))
-    if text(body, "status", "logFile") and endpoint.name:
+    if phase == "Evicted":
+        host = quote(f"{HOSTS.plural}.{HOSTS.group}/{item.meta.labels.get(LABEL_HOST, '')}")
+        title = "See how much memory its Host has; then free some, or raise spec.placement.priority of its endpoint"
+        yield Remedy(title, f"kubectl describe {host}", "It is started again by itself.", LOOK, item)
+    elif text(body, "status", "logFile") and endpoint.name:
         log = f"pilotage logs {quote(endpoint.name)} -n {quote(endpoint.namespace)} --tail 50"
         yield Remedy("Read its log, and mend what it names", log, "It is tried again by itself.", LOOK, item)
         yield _redeploy(endpoint)
