@@ -92,6 +92,16 @@ class Operator:
         self._process = None
         return code
 
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let it do nothing meanwhile."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
     @property
     def runs(self) -> bool:
         return self._process is not None and self._process.poll() is None

@@ -36,6 +36,7 @@ PLURALS = {
     "Model": "models",
     "Teardown": "teardowns",
     "HostProcess": "hostprocesses",
+    "Experiment": "experiments",
     "GatewayRoute": "gatewayroutes",
 }
 USER = "why-operator"
@@ -280,7 +281,7 @@ def release(stuck: Stuck) -> None:
     for policy in stuck.policies:
         stuck.cluster.request("DELETE", f"{ADMISSION}/validatingadmissionpolicybindings/{policy}")
         stuck.cluster.request("DELETE", f"{ADMISSION}/validatingadmissionpolicies/{policy}")
-    paths = [stuck._path(kind=kind) for kind in ("servingendpoints", "models", "hostprocesses")]
+    paths = [stuck._path(kind=kind) for kind in ("servingendpoints", "models", "hostprocesses", "experiments")]
     paths += [HOSTS, *(DEPLOYMENTS.format(each) for each in (stuck.namespace, f"{stuck.namespace}-2"))]
     for path in paths:
         for each in stuck.cluster.request("GET", path)["items"]:

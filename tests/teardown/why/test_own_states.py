@@ -4,6 +4,7 @@ import pytest
 
 from pilotage.api.names import (
     ENDPOINTS,
+    EXPERIMENTS,
     HOST_LEASES,
     LABEL_ENDPOINT_UID,
     LABEL_HOST,
@@ -306,6 +307,34 @@ def test_a_teardown_of_another_namespace_explains_nothing() -> None:
         status={"phase": "stop", "waits": [wait("refused", 60)]},
     )
     assert "forged" not in text_of(ask(going_, around, forged))
+
+
+# Experiments
+
+
+def experiment(phase: str, created_seconds_ago: float) -> Item:
+    meta = {"generation": 1, "creationTimestamp": ago(created_seconds_ago)}
+    status = {"phase": phase, "observedGeneration": 1, "waitingFor": "servingendpoint/chat has something to do."}
+    return item(EXPERIMENTS, "q8", metadata=meta, spec={"endpoint": {"name": "chat"}}, status=status)
+
+
+@pytest.mark.parametrize(
+    ("phase", "seconds_ago", "code"),
+    [("Pending", 100, 0), ("Pending", 900, 1), ("Starting", 900, 0), ("Running", 900, 1)],
+)
+def test_an_experiment_that_starts_has_time_and_one_that_is_not_taken_up_or_does_not_go_on_has_none(
+    phase: str, seconds_ago: float, code: int
+) -> None:
+    told = ask(experiment(phase, seconds_ago), endpoint("Serving"))
+    assert exit_code(told) == code, text_of(told)
+    assert f"is {phase}: servingendpoint/chat has something to do." in text_of(told)
+    commands = ["kubectl describe servingendpoints.pilotage.dev/chat -n shop"]
+    assert [each.command for each in remedies_of(told)] == commands * code
+
+
+def test_an_experiment_without_an_operator_says_that_none_runs() -> None:
+    new = item(EXPERIMENTS, "q8", metadata={"generation": 1, "creationTimestamp": ago(60)})
+    assert root_codes(ask(new, operator_seconds_ago=900)) == {CauseCode.OPERATOR_NOT_RUNNING}
 
 
 # Conditions and Events of others

@@ -232,3 +232,49 @@ def test_the_condition_of_a_part_wins_over_an_older_event_about_it(stuck: Stuck)
     steps = (f"waits for service/told-1 -n {stuck.namespace}", "kept by newco-operator")
     command = f"kubectl describe service/told-1 -n {stuck.namespace}"
     check(told, Case("ServingEndpoint", "told", "FAILS: failed: now", command, steps))
+
+
+# Experiments
+
+
+def experiment(stuck: Stuck, name: str, endpoint: str, **variant: object) -> Json:
+    variants = [{"name": "other", "weight": 10, **(variant or {"same": True})}]
+    return stuck.post("Experiment", name, {"endpoint": {"name": endpoint}, "variants": variants})
+
+
+def test_an_experiment_on_an_endpoint_that_does_not_exist_names_it(stuck: Stuck) -> None:
+    experiment(stuck, "early", "notyet")
+    stuck.until_says("Experiment", "early", "servingendpoint/notyet does not exist")
+    root = f"MISSING: servingendpoint/notyet -n {stuck.namespace} does not exist"
+    command = f"kubectl get servingendpoints.pilotage.dev -n {stuck.namespace}"
+    told = stuck.why("Experiment", "early")
+    check(told, Case("Experiment", "early", root, command, ("is Pending: servingendpoint/notyet does not exist",)))
+    assert remedies_of(told)[1].command == f"kubectl delete experiments.pilotage.dev/early -n {stuck.namespace}"
+
+
+def test_an_experiment_on_an_endpoint_that_fails_leads_to_the_cause_of_that(stuck: Stuck) -> None:
+    stuck.deploy("tested", model={"name": "lacking"})
+    stuck.until_says("ServingEndpoint", "tested", "ModelMissing")
+    experiment(stuck, "waits", "tested")
+    stuck.until_says("Experiment", "waits", "servingendpoint/tested")
+    root = f"MISSING: model/lacking -n {stuck.namespace} does not exist"
+    command = f"kubectl get models.pilotage.dev -n {stuck.namespace}"
+    steps = ("is Pending: servingendpoint/tested has not taken it up yet", "is Failed: ")
+    check(stuck.why("Experiment", "waits"), Case("Experiment", "waits", root, command, steps))
+
+
+def test_an_experiment_that_is_refused_says_why(running: tuple[Operator, Stuck]) -> None:
+    """Its status is as the operator writes it; that does not run meanwhile, and so does not write another one."""
+    process, stuck = running
+    experiment(stuck, "refused", "notyet")
+    stuck.until_says("Experiment", "refused", "Pending")
+    said = "variant other is what serves already: give it overrides, or `same: true`."
+    times = {"lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1}
+    condition = {"type": "Accepted", "status": "False", "reason": "Refused", "message": said, **times}
+    status = {"phase": "Pending", "observedGeneration": 1, "waitingFor": said, "conditions": [condition]}
+    with process.paused():
+        stuck.write(stuck.path("Experiment", "refused"), status)
+        told = stuck.why("Experiment", "refused")
+    command = f"kubectl edit experiments.pilotage.dev/refused -n {stuck.namespace}"
+    check(told, Case("Experiment", "refused", f"REFUSED: {said}", command))
+    assert remedies_of(told)[1].command == f"kubectl delete experiments.pilotage.dev/refused -n {stuck.namespace}"

@@ -262,10 +262,16 @@ class CauseCode(enum.StrEnum):
     """A Teardown waits for something that takes its time. A note."""
 
     # our own kinds, while they do not get ready
+    ENDPOINT_MISSING = "endpoint-missing"
+    """The endpoint of an Experiment does not exist."""
     ENDPOINT_NOT_READY = "endpoint-not-ready"
     """An endpoint does not serve as it should, and says why; or a step to what holds it up."""
     ENDPOINT_STARTING = "endpoint-starting", NOTE
-    """An endpoint or a part of it is starting, and nothing is wrong so far. A note."""
+    """An endpoint, a part of it or an Experiment is starting, and nothing is wrong so far. A note."""
+    EXPERIMENT_REFUSED = "experiment-refused"
+    """An Experiment cannot be taken up as it is, and its status says why."""
+    EXPERIMENT_WAITS = "experiment-waits"
+    """An Experiment does not go on, and its status says for what it waits; or a step to its endpoint."""
     HOST_LOST = "host-lost"
     """The agent of a Host does not run."""
     MODEL_MISSING = "model-missing"
@@ -309,6 +315,8 @@ UNCERTAIN: frozenset[str] = frozenset({CauseCode.MAY_NOT_LIST, CauseCode.TOO_DEE
 UNREADY: frozenset[str] = frozenset(
     {
         CauseCode.ENDPOINT_NOT_READY,
+        CauseCode.EXPERIMENT_REFUSED,
+        CauseCode.EXPERIMENT_WAITS,
         CauseCode.HOST_LOST,
         CauseCode.MODEL_UNAVAILABLE,
         CauseCode.OPERATOR_NOT_RUNNING,

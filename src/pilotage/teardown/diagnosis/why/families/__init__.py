@@ -20,6 +20,7 @@ from pilotage.teardown.diagnosis.why.families import (
     jobs,
     namespaces,
     own_deletion,
+    own_experiments,
     own_readiness,
     owners,
     permissions,
@@ -51,6 +52,7 @@ FAMILIES: tuple[Family, ...] = (
     pods.guards,
     fighting.causes,
     own_readiness.causes,
+    own_experiments.causes,
     own_deletion.causes,
     finalizers.causes,  # last: it speaks for the finalizers that nobody claimed
 )

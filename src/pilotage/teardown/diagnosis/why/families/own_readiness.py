@@ -57,8 +57,14 @@ _BAD_IMAGE = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", 
 
 def causes(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     """Why an object of ours that stays is not ready."""
+    if not item.terminating and context.asked_about(item):
+        yield from not_ready(context, item)
+
+
+def not_ready(context: WhyContext, item: Item) -> Iterator[StuckCause]:
+    """Why it is not ready, also where it is further down the chain."""
     explain = _KINDS.get(item.group_kind)
-    if explain is not None and not item.terminating and context.asked_about(item):
+    if explain is not None:
         yield from explain(context, item)
 
 
@@ -69,7 +75,7 @@ def _endpoint(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     body = context.body(item)
     if body is None:
         return
-    if unseen := _unseen(context, item, body, ENDPOINT_FINALIZER):
+    if unseen := not_acted_on(context, item, body, ENDPOINT_FINALIZER):
         yield unseen
         return
     phase = text(body, "status", "phase") or "Pending"
@@ -327,7 +333,7 @@ def _model(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     body = context.body(item)
     if body is None:
         return
-    if unseen := _unseen(context, item, body, MODEL_FINALIZER):
+    if unseen := not_acted_on(context, item, body, MODEL_FINALIZER):
         yield unseen
         return
     phase = text(body, "status", "phase")
@@ -359,7 +365,7 @@ def _model(context: WhyContext, item: Item) -> Iterator[StuckCause]:
 # The operator
 
 
-def _unseen(context: WhyContext, item: Item, body: Json, finalizer: str) -> StuckCause | None:
+def not_acted_on(context: WhyContext, item: Item, body: Json, finalizer: str) -> StuckCause | None:
     """The cause where nobody has acted on an object, or on its present spec, though there was time."""
     observed = number(body, "status", "observedGeneration", default=-1)
     if observed >= number(body, "metadata", "generation"):
