@@ -104,7 +104,7 @@ def test_the_exit_code_of_a_verdict_is_for_scripts(chat: Chat, result: str, code
 def test_no_numbers_are_no_pass(chat: Chat):
     chat.make("a", rolling("a", "Analysing", 3), strategy=CANARY)
     ran = chat.run("verdict", "se/a")
-    assert (ran.code, ran.out.startswith("Undecided. the rollout of a-2 has no measured numbers yet")) == (4, True)
+    assert (ran.code, ran.out.startswith("Undecided: the rollout of a-2 has no measured numbers yet")) == (4, True)
 
 
 def test_the_verdict_of_an_experiment_is_that_of_its_worst_variant(chat: Chat):

@@ -218,6 +218,15 @@ def test_a_redeploy_that_waits_for_a_person_says_so_and_how_to_go_on(chat: Chat)
     assert "5 % to a-2, step 6 of 6: Until step 6 is promoted. Next: pilotage promote a" in line
 
 
+def test_an_analysis_without_a_result_waits_for_a_person(chat: Chat):
+    """It pauses though it has an end: that is past."""
+    make(chat, rolling("a", "Pausing", 3, until="2026-01-01T00:00:30Z", message="Its time is over."))
+    ran = chat.run("promote", "a", "--wait", "--timeout", "1.5")
+    assert ran.code == 1
+    assert "3/6      Pausing, analysis, at most 30m: Its time is over. Next: pilotage promote a" in ran.out
+    assert "a rollout that has not ended after 1.5 s: Pausing, analysis, at most 30m: Its time is over." in ran.err
+
+
 def test_list_and_status_show_the_shift(chat: Chat):
     make(chat, rolling("a", "Shifting", 4, weight={"wanted": 25, "programmed": 5}))
     assert "Redeploying 5 → 25 % to a-2, step 4 of 6" in chat.run("list").out

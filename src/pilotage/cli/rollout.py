@@ -66,6 +66,7 @@ async def follow_rollout(
             print_object(patience.output, obj)
         return 0
     look, start = cluster.complete(f"pilotage status {_words(obj)}"), cluster.complete("pilotage operator")
+    shift = cluster.complete(f"pilotage rollout {_words(obj)}")
     shown = renderer(patience.output, hint="Ctrl-C leaves it to the operator")
 
     def show(status: RolloutStatus, now: dt.datetime) -> None:
@@ -80,7 +81,7 @@ async def follow_rollout(
     except Interrupted:
         say(f"Stopped waiting; the operator continues. Look with: {look}", err=True)
         return INTERRUPTED
-    return _end(obj, end, patience, look)
+    return _end(obj, end, patience, shift if any(step.name == "shift" for step in end.status.steps) else look)
 
 
 def _tell(event: str, obj: Object, patience: Patience) -> None:

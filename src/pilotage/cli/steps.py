@@ -16,7 +16,15 @@ from pilotage.cli.signals import INTERRUPTED, Interrupted, interruptible
 from pilotage.kube import Object, ObjectKey
 from pilotage.rollout.follow import FollowedRollout, StepsEnd, StepsResult, follow_steps
 from pilotage.rollout.intents import Intent, write_intent
-from pilotage.rollout.steps import ENDS, next_commands, share_words, shown_sides, shown_steps
+from pilotage.rollout.steps import (
+    ENDS,
+    next_commands,
+    phase_words,
+    share_words,
+    shown_sides,
+    shown_steps,
+    waits_for_person,
+)
 from pilotage.runtime.lazy_logger import silenced
 from pilotage.teardown.session import Session
 from pilotage.teardown.snapshot.fields import seconds_since, span
@@ -93,19 +101,16 @@ class StepsView:
         self.finished = state.phase in ENDS
 
     def news(self) -> Iterator[Row]:
-        """The phase, with its reason; the traffic."""
-        failed = self._state.phase in ("Held", "Aborting", "Aborted")
-        mark = RowState.DONE if self._state.phase == "Promoted" else RowState.FAILED if failed else RowState.ACTIVE
-        yield Row(f"{self._state.step}/{self._state.of}", mark, self._phase())
-        yield Row("traffic", RowState.DONE, f"{share_words(self._state.weight)} to {self._state.revision}")
+        """The phase, with its reason; the traffic, once it is proven."""
+        state = self._state
+        mark = RowState.DONE if self.finished else RowState.FAILED if state.phase == "Held" else RowState.ACTIVE
+        yield Row(f"{state.step}/{state.of}", mark, self._phase())
+        if state.weight.programmed == state.weight.wanted:
+            yield Row("traffic", RowState.DONE, f"{share_words(state.weight)} to {state.revision}")
 
     def _phase(self) -> str:
-        state = self._state
-        names = {each.number: each.name for each in shown_steps(self._endpoint)}
-        step = "" if state.phase in (*ENDS, "Promoting", "Aborting") else names.get(state.step, "")
-        said = ": ".join(filter(None, (state.phase if not step else f"{state.phase}, {step}", state.message)))
-        waits_for_somebody = state.phase == "Held" or (state.phase == "Pausing" and not state.until)
-        if not waits_for_somebody:
+        said = phase_words(self._endpoint)
+        if not waits_for_person(self._endpoint):
             return said
         return f"{said.rstrip('.')}. Next: {' | '.join(map(self._complete, next_commands(self._endpoint)))}"
 

@@ -13,7 +13,7 @@ from pilotage.kube import Client, Json, Object
 from pilotage.rollout.requests import EndpointChange
 from pilotage.rollout.revisions import differing
 from pilotage.rollout.status import Rollout, RolloutGoal, RolloutStatus
-from pilotage.rollout.steps import ENDS
+from pilotage.rollout.steps import ENDS, phase_words
 from pilotage.runtime.clock import SteadyClock
 from pilotage.runtime.live_objects import LiveObjects
 from pilotage.teardown.session.operator_lease import find_operator
@@ -130,7 +130,8 @@ async def follow_steps(
                 return StepsEnd(*end, current)
             left = timeout - (now - begin).total_seconds()
             if left <= 0:
-                return StepsEnd("Timeout", "has a rollout that has not ended", current)
+                why = f": {phase_words(endpoint)}" if endpoint is not None else ""
+                return StepsEnd("Timeout", f"has a rollout that has not ended after {timeout:g} s{why}", current)
             await seen.changed(min(TICK_SECONDS, left))
 
 

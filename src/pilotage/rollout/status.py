@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from pilotage.api.endpoint_status import RolloutState, StoredEndpoint
 from pilotage.kube import Json
 from pilotage.rollout.revisions import differing, newest_revision, revision_named
-from pilotage.rollout.steps import next_commands, shift, under_way
+from pilotage.rollout.steps import next_commands, shift, under_way, waits_for_person
 from pilotage.teardown.snapshot.fields import text
 
 SETTLE_SECONDS = 3.0
@@ -137,10 +137,11 @@ def _steps(endpoint: StoredEndpoint, goal: RolloutGoal) -> list[RolloutStep]:
     newest = newest_revision(endpoint)
     name = f"{endpoint.metadata.name}-{newest.number}" if newest else ""
     up = newest is not None and newest.state == "Current"
-    steps = [_up(endpoint, name, up=up)]
+    state = under_way(endpoint)
+    steps = [_up(endpoint, name, up=up) if state is None else _candidate(state)]
     if text(endpoint.spec, "route", "kind") not in ("", "None"):
         steps.append(_route(endpoint, up=up))
-    if (state := under_way(endpoint)) is not None:
+    if state is not None:
         steps.append(_shift(endpoint, state))
     if goal.before and name and goal.before != name:
         steps.append(_gone(endpoint, goal.before, up=up))
@@ -178,11 +179,16 @@ def _route(endpoint: StoredEndpoint, *, up: bool) -> RolloutStep:
     return RolloutStep("route", "done", f"{kind}  {words}", *said)
 
 
+def _candidate(state: RolloutState) -> RolloutStep:
+    """The next revision of a rollout in steps, whose size follows from the step."""
+    ready = f"  {state.replicas.candidate} ready" if state.replicas.candidate else ""
+    return RolloutStep("up", "active", f"{state.revision}{ready}", state.revision)
+
+
 def _shift(endpoint: StoredEndpoint, state: RolloutState) -> RolloutStep:
     """The steps of the rollout. One that only a person ends names the commands for that."""
     said = ": ".join(filter(None, (shift(endpoint), state.message)))
-    waits = state.phase == "Held" or (state.phase == "Pausing" and state.until is None)
-    commands = tuple(next_commands(endpoint)) if waits else ()
+    commands = tuple(next_commands(endpoint)) if waits_for_person(endpoint) else ()
     return RolloutStep("shift", "active", said, state.revision, state.phase, state.message, commands)
 
 

@@ -103,6 +103,15 @@ def current_step(endpoint: StoredEndpoint) -> dict[str, Any]:
     return steps[state.step - 1] if state is not None and 0 < state.step <= len(steps) else {}
 
 
+def phase_words(endpoint: StoredEndpoint) -> str:
+    """The phase of a rollout, with its step and the reason: `Pausing, pause 10m`."""
+    state, step = endpoint.status.rollout, current_step(endpoint)
+    if state is None:
+        return ""
+    in_step = bool(step) and state.phase not in ("Promoting", "Aborting")
+    return ": ".join(filter(None, (f"{state.phase}, {step_name(step)}" if in_step else state.phase, state.message)))
+
+
 def shown_steps(endpoint: StoredEndpoint) -> list[ShownStep]:
     """The steps of the rollout under way, or of the last one."""
     state = endpoint.status.rollout
@@ -170,6 +179,17 @@ def _commands(endpoint: StoredEndpoint, state: RolloutState) -> Iterator[str]:
     elif kind_of_step(current_step(endpoint)) in WITH_END and state.phase != "Promoting":
         yield "promote NAME"
     yield "abort NAME"
+
+
+def waits_for_person(endpoint: StoredEndpoint) -> bool:
+    """Whether the rollout under way stays where it is until somebody acts.
+
+    An analysis pauses only once its time is over without a result.
+    """
+    state, step = under_way(endpoint), current_step(endpoint)
+    if state is None or state.phase != "Pausing":
+        return state is not None and state.phase == "Held"
+    return kind_of_step(step) != "pause" or not text(step, "pause", "duration")
 
 
 def is_held_by_request(endpoint: StoredEndpoint) -> bool:

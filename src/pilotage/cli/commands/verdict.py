@@ -117,7 +117,7 @@ def _report(found: Judged) -> Json:
 
 def _page(found: Judged, now: dt.datetime) -> list[str]:
     if not found.verdicts:
-        return [f"Undecided. {found.subject} has no measured numbers yet, or no analysis that compares them."]
+        return [f"Undecided: {found.subject} has no measured numbers yet, or no analysis that compares them."]
     width = columns()
     page: list[str] = []
     for each in found.verdicts:
