@@ -16,14 +16,35 @@ def cluster(name: str, port: int = 8080, *, namespace: str = "chat", called: str
     return {"version_info": "7", "cluster": named, "last_updated": "2026-01-01T00:00:00.000Z"}
 
 
-def to(*weights: tuple[str, int], path: Json | None = None, namespace: str = "chat") -> Json:
-    """A rule that sends requests to clusters; with one alone it has no weight."""
+def to(
+    *weights: tuple[str, int],
+    path: Json | None = None,
+    namespace: str = "chat",
+    headers: dict[str, str] | None = None,
+    mirrors: dict[str, int] | None = None,
+) -> Json:
+    """A rule that sends requests to clusters; with one alone it has no weight.
+
+    `headers` are exact matches, `mirrors` the percentages of requests that services get copies of.
+    """
     names = [(f"{namespace}/{service}/8080/da39a3ee5e", weight) for service, weight in weights]
     if len(names) == 1:
         action: Json = {"cluster": names[0][0]}
     else:
         action = {"weighted_clusters": {"clusters": [{"name": name, "weight": weight} for name, weight in names]}}
-    return {"match": path or {"prefix": "/"}, "route": action | {"timeout": "0s"}, "metadata": {}}
+    match = path or {"prefix": "/"}
+    if headers:
+        exact = [{"name": name, "string_match": {"exact": value}} for name, value in headers.items()]
+        match = match | {"headers": exact}
+    if mirrors:
+        action["request_mirror_policies"] = [mirror(each, percent) for each, percent in mirrors.items()]
+    return {"match": match, "route": action | {"timeout": "0s"}, "metadata": {}}
+
+
+def mirror(service: str, percent: int, *, namespace: str = "chat") -> Json:
+    """A policy that copies requests to a cluster."""
+    fraction = {"runtime_fraction": {"default_value": {"numerator": percent}}}
+    return {"cluster": f"{namespace}/{service}/8080/da39a3ee5e", **fraction}
 
 
 REDIRECT = {"match": {"prefix": "/"}, "redirect": {"https_redirect": True}}

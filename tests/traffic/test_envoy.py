@@ -6,9 +6,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from pilotage.traffic.contract import Backend, ExpectedRoute, Mix
-from pilotage.traffic.envoy import STATS, EnvoyConfig, InvalidAnswer, in_flight, lacks, parsed
-from tests.traffic.dumps import ANSWER, REDIRECT, cluster, dump, listener, routes, stats, to
+from pilotage.traffic.contract import Backend, Branch, Copies, ExpectedRoute, Header, Mix, Stickiness
+from pilotage.traffic.envoy import STATS, EnvoyConfig, InvalidAnswer, parsed
+from pilotage.traffic.programmed import in_flight, lacks
+from tests.traffic.dumps import ANSWER, REDIRECT, cluster, dump, listener, mirror, routes, stats, to
 
 OLD, NEW = cluster("old"), cluster("new")
 
@@ -54,6 +55,120 @@ def test_the_same_shares_are_the_same():
 )
 def test_anything_else_is_said(rules, what):
     assert lacks(loaded(*rules), wanted(("new", 100))) == what
+
+
+TEAM = {"x-team": "research"}
+BESIDE = Mix(
+    (Backend("old", 8080, 75), Backend("new", 8080, 25)),
+    (Branch((Header("x-team", "research"),), (Backend("new", 8080),)),),
+)
+
+
+def test_a_header_rule_beside_a_split_is_the_route():
+    envoy = loaded(to(("new", 1), headers={"X-Team": "research"}), to(("old", 3), ("new", 1)))
+    assert lacks(envoy, wanted()._replace(mix=BESIDE)) == ""
+
+
+REGEX = {"name": "x-team", "string_match": {"safe_regex": {"regex": "r.*"}}}
+ANY_CASE = {"name": "x-team", "string_match": {"exact": "research", "ignore_case": True}}
+INVERTED = {"name": "x-team", "string_match": {"exact": "research"}, "invert_match": True}
+
+
+@pytest.mark.parametrize(
+    ("rules", "what"),
+    [
+        ([to(("old", 3), ("new", 1))], "has no route for a.example.com/ with x-team: research"),
+        ([to(("new", 1), headers=TEAM)], "has no route for a.example.com/"),
+        (
+            [to(("old", 1), headers=TEAM), to(("old", 3), ("new", 1))],
+            "sends a.example.com/ with x-team: research to chat/old:8080 1",
+        ),
+        (
+            [to(("new", 1), headers=TEAM | {"x-b": "c"}), to(("old", 3), ("new", 1))],
+            "has another rule for a.example.com/ with x-b: c and x-team: research",
+        ),
+        *(
+            (
+                [to(("new", 1), path={"prefix": "/", "headers": [each]}), to(("old", 3), ("new", 1))],
+                "has another rule for a.example.com/ with other conditions",
+            )
+            for each in (REGEX, ANY_CASE, INVERTED)
+        ),
+        (
+            [to(("new", 1), path={"prefix": "/", "query_parameters": [{"name": "a"}]}), to(("old", 3), ("new", 1))],
+            "has another rule for a.example.com/ with other conditions",
+        ),
+    ],
+)
+def test_every_branch_is_compared_by_itself(rules, what):
+    assert lacks(loaded(*rules), wanted()._replace(mix=BESIDE)) == what
+
+
+def test_a_path_by_a_pattern_is_another_path():
+    pattern = to(("old", 1), path={"safe_regex": {"regex": "/.*"}})
+    assert lacks(loaded(pattern, to(("new", 1))), wanted(("new", 100))) == ""
+
+
+def test_each_listener_that_has_the_path_needs_all_of_the_route():
+    header, split = to(("new", 1), headers=TEAM), to(("old", 3), ("new", 1))
+    configs = [routes("http-80", a=[header, split]), routes("http-81", a=[split])]
+    listeners = [listener("http-80"), listener("http-81")]
+    envoy = parsed(dump(clusters=[OLD, NEW], listeners=listeners, route_configs=configs), b"")
+    assert lacks(envoy, wanted()._replace(mix=BESIDE)) == "has no route for a.example.com/ with x-team: research"
+
+
+COPIED = Mix((Backend("old", 8080),), copies=(Copies("new", 8080, 25),))
+
+
+@pytest.mark.parametrize(
+    ("rule", "what"),
+    [
+        (to(("old", 1), mirrors={"new": 25}), ""),
+        (to(("old", 1)), "copies a.example.com/ to nobody"),
+        (to(("old", 1), mirrors={"new": 100}), "copies a.example.com/ to chat/new:8080 100 %"),
+        (
+            to(("old", 1), mirrors={"new": 25, "old": 1}),
+            "copies a.example.com/ to chat/new:8080 25 %, chat/old:8080 1 %",
+        ),
+        (to(("old", 1), mirrors={"gone": 25}), "does not have the cluster chat/gone/8080/da39a3ee5e yet"),
+    ],
+)
+def test_copies_are_compared_by_their_share(rule, what):
+    assert lacks(loaded(rule), wanted()._replace(mix=COPIED)) == what
+
+
+def test_a_mirror_without_a_fraction_and_one_of_the_whole_host_copy_too():
+    rule = to(("old", 1), mirrors={"new": 1})
+    del rule["route"]["request_mirror_policies"][0]["runtime_fraction"]
+    everything = wanted()._replace(mix=COPIED._replace(copies=(Copies("new", 8080),)))
+    assert lacks(loaded(rule), everything) == ""
+    config = routes("http-80", a=[to(("old", 1))])
+    config["route_config"]["virtual_hosts"][0]["request_mirror_policies"] = [mirror("new", 25)]
+    envoy = parsed(dump(clusters=[OLD, NEW], listeners=[listener("http-80")], route_configs=[config]), b"")
+    assert lacks(envoy, wanted()._replace(mix=COPIED)) == ""
+    assert lacks(envoy, wanted(("old", 100))) == "copies a.example.com/ to chat/new:8080 25 %"
+
+
+def test_a_split_by_a_key_is_another_than_one_by_chance():
+    rule = to(("old", 3), ("new", 1))
+    rule["route"]["weighted_clusters"]["use_hash_policy"] = True
+    split = wanted(("old", 75), ("new", 25))
+    assert lacks(loaded(rule), split) == "assigns requests for a.example.com/ by a key"
+    by_key = split._replace(mix=split.mix._replace(sticky=Stickiness((("header", "x-user"),))))
+    assert lacks(loaded(rule), by_key) == ""
+    assert lacks(loaded(to(("old", 3), ("new", 1))), by_key) == "does not assign requests for a.example.com/ by a key"
+
+
+@pytest.mark.parametrize("state", ["active_state", "draining_state"])
+def test_a_service_that_only_gets_copies_or_requests_with_a_header_is_still_routed_to(state):
+    gone = wanted(counted=frozenset({"new"}))
+    for rule, what in (
+        (to(("old", 1), mirrors={"new": 1}), "still copies requests for a.example.com/ to chat/new:8080"),
+        (to(("new", 1), headers=TEAM), "still has a route from a.example.com/ with x-team: research to chat/new:8080"),
+    ):
+        configs = [routes("http-80", a=[rule])]
+        listeners = [listener("http-80", state=state)]
+        assert lacks(parsed(dump(clusters=[OLD, NEW], listeners=listeners, route_configs=configs), b""), gone) == what
 
 
 def test_a_cluster_that_is_not_ready_proves_nothing_even_at_weight_0():

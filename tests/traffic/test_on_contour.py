@@ -6,10 +6,20 @@ from typing import Any
 
 import pytest
 
-from pilotage.traffic.contract import WHOLE, Backend, Programming, RouteStatus
+from pilotage.traffic.contract import (
+    WHOLE,
+    Backend,
+    Branch,
+    Copies,
+    Header,
+    Mix,
+    Programming,
+    RouteStatus,
+    Stickiness,
+)
 from pilotage.traffic.shift import Done, ShiftTimeouts
 from tests.support.edge import Place
-from tests.traffic.moving import SLICES, ContourRoutes, Moving, until
+from tests.traffic.moving import PORT, SLICES, ContourRoutes, Moving, until
 
 KINDS = ("HTTPProxy", "HTTPRoute")
 PACE = ShiftTimeouts(settle_seconds=0.1, drain_seconds=20.0, grace_seconds=0.3)
@@ -103,7 +113,10 @@ async def test_a_change_is_pending_until_envoy_has_it_whatever_the_router_says(c
     assert said.in_flight == {}
     contour.edge.release()
     assert await moving.until(moving.expect(*weights)) == RouteStatus(
-        Programming.PROGRAMMED, {}, "programmed in 1 of 1 Envoys"
+        Programming.PROGRAMMED,
+        {},
+        "programmed in 1 of 1 Envoys",
+        effective={old.service: 100.0, new.service: 0.0},
     )
 
 
@@ -164,6 +177,47 @@ async def test_routers_say_why_they_refuse(contour: ContourRoutes):
     # Envoy answers by itself, or knows nothing of it: both are no proof.
     assert (await proxy.seen(proxy.expect(absent))).programming is Programming.PENDING
     assert (await route.seen(route.expect(absent))).programming is Programming.PENDING
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_header_rule_a_mirror_and_three_weights_are_proven_and_each_difference_is_named(
+    contour: ContourRoutes, kind: str
+):
+    """Real dumps of everything that a mix can have on this kind of route."""
+    names = ("main", "second", "third", "shadow")
+    main, second, third, shadow = [await contour.service(f"{each}-{kind.lower()}") for each in names]
+    moving = contour.moving(kind)
+    percent = 25 if kind == "HTTPProxy" else WHOLE
+    split = (main._replace(weight=70), second._replace(weight=20), third._replace(weight=10))
+    research = (Header("x-team", "research"), Header("x-tier", "a b"))
+    mix = Mix(split, (Branch(research, (third,)),), (Copies(shadow.service, PORT, percent),))
+    await moving.write_mix(mix)
+    seen = await moving.until(moving.expect_mix(mix, reachable=mix.services))
+    assert seen.effective == {main.service: 70.0, second.service: 20.0, third.service: 10.0}
+    body = await moving.read()
+    assert body
+    assert moving.router.mix(body) == mix
+
+    where, ns = f"{moving.host}/", contour.namespace
+    header = "with x-team: research and x-tier: a b"
+    other_team = (Branch((Header("x-team", "sales"),), (third,)),)
+    for wanted, what in (
+        (mix._replace(backends=(main,)), f"sends {where} to "),
+        (mix._replace(branches=(Branch(research, (main,)),)), f"sends {where} {header} to {ns}/{third.service}:8080 1"),
+        (mix._replace(branches=()), f"has another rule for {where} {header}"),
+        (mix._replace(branches=(*mix.branches, *other_team)), f"has no route for {where} with x-team: sales"),
+        (mix._replace(copies=()), f"copies {where} {header} to {ns}/{shadow.service}:8080 {percent} %"),
+        (mix._replace(copies=(Copies(main.service, PORT),)), f"copies {where} {header} to {ns}/{shadow.service}:8080"),
+        (mix._replace(copies=(Copies(shadow.service, PORT, 7),)), f"copies {where} {header} to {ns}/{shadow.service}"),
+        (mix._replace(sticky=Stickiness((("header", "x-user"),))), f"does not assign requests for {where} {header} by"),
+        (Mix(), f"still has a route from {where}"),
+    ):
+        asked = moving.expect_mix(wanted, counted=mix.services)
+        status = await moving.seen(asked)
+        assert status.programming is Programming.PENDING
+        assert f" {what}" in status.text
+    only_copies = await moving.seen(moving.expect(counted=frozenset({shadow.service})))
+    assert f"still copies requests for {where} {header} to {ns}/{shadow.service}:8080" in only_copies.text
 
 
 async def test_an_ingress_of_contours_is_proven_too(contour: ContourRoutes):

@@ -51,7 +51,7 @@ class Fake:
 
 async def test_every_envoy_must_have_it():
     assert await observe(Proxies([Fake("a", active=1), Fake("b", active=2)]), WANTED) == RouteStatus(
-        Programming.PROGRAMMED, {"old": 3}, "programmed in 2 of 2 Envoys"
+        Programming.PROGRAMMED, {"old": 3}, "programmed in 2 of 2 Envoys", effective={"new": 100.0}
     )
     assert await observe(Proxies([Fake("a"), Fake("b", has="old", active=2)]), WANTED) == RouteStatus(
         Programming.PENDING, {"old": 2}, "programmed in 1 of 2 Envoys: b sends a.example.com/ to chat/old:8080 1"
@@ -212,7 +212,7 @@ async def test_pods_are_found_by_label_and_read_through_the_api_server():
     transport = ScriptedTransport(running, *told)
     found = envoy_source("pods://projectcontour/app=envoy,tier in (edge):9001", Client(transport))
     assert await observe(Proxies([found]), WANTED) == RouteStatus(
-        Programming.PROGRAMMED, {"old": 0}, "programmed in 2 of 2 Envoys"
+        Programming.PROGRAMMED, {"old": 0}, "programmed in 2 of 2 Envoys", effective={"new": 100.0}
     )
     first, *others = [each.target for each in transport.requests]
     assert first.startswith("/api/v1/namespaces/projectcontour/pods?labelSelector=app%3Denvoy%2Ctier+in+%28edge%29")
@@ -263,7 +263,7 @@ async def test_a_real_api_server_leads_to_a_pod(cluster: Access, namespace_for_p
         async with Client.connect(load_config(kubeconfig=str(cluster.kubeconfig))) as client:
             found = envoy_source(f"pods://{namespace_for_pods}/app=envoy:{port}", client)
             assert await observe(Proxies([found]), WANTED) == RouteStatus(
-                Programming.PROGRAMMED, {"old": 0}, "programmed in 1 of 1 Envoys"
+                Programming.PROGRAMMED, {"old": 0}, "programmed in 1 of 1 Envoys", effective={"new": 100.0}
             )
         cluster.request("DELETE", f"{path}/envoy", {"gracePeriodSeconds": 0})
 

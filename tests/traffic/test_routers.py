@@ -8,7 +8,7 @@ from controlplane import Access
 from pilotage.api.base import SecretRef
 from pilotage.api.endpoint import EndpointSpec, GatewayRef, Route
 from pilotage.kube import ApiError, Client, Json, load_config
-from pilotage.traffic.contract import Backend, Copies, Mix, Programming, RouteStatus
+from pilotage.traffic.contract import Backend, Branch, Copies, Header, Mix, Programming, RouteStatus, Stickiness
 from pilotage.traffic.routers import ROUTERS, Capability, RouteRequest, route_problems
 from pilotage.traffic.routers.base import Router
 from tests.teardown.staged import install, theirs
@@ -29,7 +29,11 @@ def router(kind: str) -> Router:
 
 
 def body(kind: str, *backends: Backend) -> Json:
-    return router(kind).manifest(RouteRequest("chat", "assistant", {"a": "b"}, ROUTES[kind], Mix(backends)))
+    return mixed(kind, Mix(backends))
+
+
+def mixed(kind: str, mix: Mix) -> Json:
+    return router(kind).manifest(RouteRequest("chat", "assistant", {"a": "b"}, ROUTES[kind], mix))
 
 
 def test_an_httpproxy():
@@ -129,6 +133,131 @@ def test_what_others_wrote_is_read_as_the_router_takes_it():
     assert router("HTTPRoute").mix(route) == Mix((Backend("a", 1, 1), Backend("b", 1, 3)))
 
 
+TEAM = (Header("x-team", "research"), Header("x-tier", "a b"))
+WHOLE_MIX = Mix((OLD, NEW), (Branch(TEAM, (NEW._replace(weight=100),)),), (Copies("shadow", 8080),))
+
+
+def test_a_branch_and_copies_of_an_httpproxy():
+    def rule(*conditions: Json, services: list[Json]) -> Json:
+        mirror = {"name": "shadow", "port": 8080, "weight": 100, "mirror": True}
+        return {
+            "conditions": [{"prefix": "/v1"}, *conditions],
+            "services": [*services, mirror],
+            "timeoutPolicy": {"response": "infinity", "idle": "1h"},
+        }
+
+    headers = [{"header": {"name": name, "exact": value}} for name, value in TEAM]
+    written = mixed("HTTPProxy", WHOLE_MIX)["spec"]["routes"]
+    old, new = ({"name": each.service, "port": 8080, "weight": each.weight} for each in (OLD, NEW))
+    assert written == [rule(*headers, services=[new | {"weight": 100}]), rule(services=[old, new])]
+
+
+def test_a_branch_and_copies_of_an_httproute():
+    branch, main = mixed("HTTPRoute", WHOLE_MIX)["spec"]["rules"]
+    path = {"path": {"type": "PathPrefix", "value": "/v1"}}
+    headers = [{"type": "Exact", "name": name, "value": value} for name, value in TEAM]
+    assert branch["matches"] == [path | {"headers": headers}]
+    assert branch["backendRefs"] == [{"name": "new", "port": 8080, "weight": 100}]
+    assert main["matches"] == [path]
+    copies = [{"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "shadow", "port": 8080}}}]
+    assert branch["filters"] == main["filters"] == copies
+
+
+@pytest.mark.parametrize("kind", ["HTTPProxy", "HTTPRoute"])
+def test_a_mix_is_read_back(kind):
+    assert router(kind).mix(mixed(kind, WHOLE_MIX)) == WHOLE_MIX
+
+
+@pytest.mark.parametrize("kind", ["HTTPProxy", "HTTPRoute"])
+@pytest.mark.parametrize(
+    ("mix", "why"),
+    [
+        (Mix((OLD,), copies=(Copies("shadow", 8080, 0),)), "copies must be 1 to 100 percent"),
+        (Mix((OLD,), (Branch(TEAM, (NEW,)),)), "no backend has a weight"),
+        (Mix((OLD,), (Branch((), (OLD,)),)), "a branch has no headers"),
+    ],
+)
+def test_a_mix_that_would_not_mean_what_it_says_is_not_written(kind, mix, why):
+    with pytest.raises(ValueError, match=why):
+        mixed(kind, mix)
+
+
+def test_rules_that_no_mix_has_are_read_as_services_without_a_weight():
+    conditions = (
+        [{"header": {"name": "a", "regex": "b"}}],
+        [{"header": {"name": "a", "exact": "b", "ignoreCase": True}}],
+    )
+    rules = [{"conditions": each, "services": [{"name": "x", "port": 1, "weight": 9}]} for each in conditions]
+    ours = {"conditions": [{"prefix": "/"}], "services": [{"name": "a", "port": 1, "weight": 1}]}
+    seen = router("HTTPProxy").mix({"spec": {"routes": [*rules, ours]}})
+    assert seen == Mix((Backend("x", 1, 0), Backend("x", 1, 0), Backend("a", 1, 1)))
+    matches: list[Json] = [{"headers": [{"type": "RegularExpression", "name": "a", "value": "b"}]}, {"method": "GET"}]
+    refs = [{"name": "x", "port": 1, "weight": 9}]
+    for rule in ({"matches": [each], "backendRefs": refs} for each in matches):
+        assert router("HTTPRoute").mix({"spec": {"rules": [rule]}}) == Mix((Backend("x", 1, 0),))
+    either = [{"headers": [{"name": "a", "value": "b"}]}, {"path": {"value": "/"}}]
+    assert router("HTTPRoute").mix({"spec": {"rules": [{"matches": either, "backendRefs": refs}]}}).backends[0][2] == 0
+
+
+def test_a_mirror_at_weight_0_copies_everything():
+    services = [{"name": "a", "port": 1, "weight": 1}, {"name": "b", "port": 1, "weight": 0, "mirror": True}]
+    assert router("HTTPProxy").mix({"spec": {"routes": [{"services": services}]}}).copies == (Copies("b", 1, 100),)
+
+
+NONSENSE: list[Json] = [
+    {"routes": 1, "rules": "x"},
+    {
+        "routes": [7, {"services": [{"mirror": 1}], "conditions": [{"header": 3}, 4]}],
+        "rules": [{"matches": [{"headers": [{"name": 1}]}], "filters": [{"requestMirror": 5}]}],
+    },
+]
+
+
+@pytest.mark.parametrize("kind", [*ROUTES, "None"])
+@pytest.mark.parametrize("spec", NONSENSE)
+def test_nonsense_names_no_service(kind, spec):
+    assert not router(kind).mix({"metadata": {}, "spec": spec}).services
+
+
+OTHER_TEAM = Branch((Header("x-team", "sales"),), (NEW._replace(weight=100),))
+TIER = Branch((Header("x-tier", "a"),), (OLD,))
+STICKY = Mix((OLD,), sticky=Stickiness((("header", "x-user"),)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "mix", "problems"),
+    [
+        ("HTTPProxy", WHOLE_MIX, []),
+        ("HTTPProxy", Mix((OLD,), copies=(Copies("shadow", 1, 5),)), []),
+        ("HTTPProxy", Mix((OLD,), copies=(Copies("a", 1), Copies("b", 1))), ["copies requests to one Service only"]),
+        ("HTTPProxy", Mix((OLD,), copies=(Copies("a", 1, 100, 2),)), ["cannot limit the number of copies in flight"]),
+        ("HTTPProxy", STICKY, ["cannot keep requests with the same key on one side"]),
+        ("HTTPProxy", Mix((OLD,), (OTHER_TEAM, Branch(TEAM, (OLD,)))), []),
+        ("HTTPProxy", Mix((OLD,), (OTHER_TEAM, TIER)), ["match two rules by x-team and x-tier"]),
+        ("HTTPRoute", WHOLE_MIX, []),
+        ("HTTPRoute", Mix((OLD,), copies=(Copies("a", 1), Copies("b", 1))), []),
+        ("HTTPRoute", Mix((OLD,), copies=(Copies("a", 1, 5),)), ["cannot copy a part of the requests: copy all"]),
+        ("HTTPRoute", STICKY, ["cannot keep requests with the same key on one side"]),
+        ("HTTPRoute", Mix((OLD,), (OTHER_TEAM, TIER)), []),
+        (
+            "HTTPRoute",
+            Mix((OLD,), (TIER, Branch((*OTHER_TEAM.headers, Header("x-a", "b")), (OLD,)))),
+            ["more headers"],
+        ),
+        ("Ingress", Mix((OLD,)), []),
+        ("Ingress", Mix((OLD, NEW)), ["A route of kind Ingress cannot share requests between Services."]),
+        ("None", Mix((OLD,), (TIER,)), ["A route of kind None cannot choose requests by a header."]),
+        ("Ingress", Mix((OLD,), copies=(Copies("a", 1),)), ["cannot copy requests to another Service."]),
+    ],
+)
+def test_a_router_says_in_a_sentence_what_it_cannot(kind, mix, problems):
+    found = router(kind).problems(mix)
+    assert len(found) == len(problems)
+    for sentence, part in zip(found, problems, strict=True):
+        assert part in sentence
+        assert sentence.endswith(".")
+
+
 @pytest.mark.parametrize(
     ("placement", "kind", "problem"),
     [
@@ -225,7 +354,7 @@ def test_every_controller_of_an_httproute_has_a_say():
 async def test_a_real_api_server_takes_it_as_it_is(cluster: Access, namespace: str, kind: str):
     install(cluster, theirs("contour", "httpproxies.projectcontour.io"))
     install(cluster, theirs("gateway-api", "httproutes.gateway.networking.k8s.io"))
-    mix = Mix((OLD, NEW) if Capability.WEIGHTS in router(kind).can else (OLD,))
+    mix = WHOLE_MIX if Capability.WEIGHTS in router(kind).can else Mix((OLD,))
     written = router(kind).manifest(RouteRequest(namespace, "assistant", {"a": "b"}, ROUTES[kind], mix))
     resource = router(kind).resource
     assert resource

@@ -10,13 +10,13 @@ Envoy counts, has all three in full; names of Kubernetes have no underscore, so 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from pilotage.traffic.contract import ExpectedRoute
+from pilotage.traffic.contract import Header
 
 DUMP = "/config_dump"
 STATS = (
@@ -30,6 +30,10 @@ The counters of single hosts do not suffice: they vanish with the host, while it
 
 MARK = "contour"
 """A static cluster of every Envoy that Contour configures. Nothing is known about any other Envoy."""
+
+
+_PATHS = ("prefix", "path_separated_prefix", "path")
+_DENOMINATORS = {"HUNDRED": 100, "TEN_THOUSAND": 10_000, "MILLION": 1_000_000}
 
 
 class InvalidAnswer(Exception):
@@ -48,10 +52,19 @@ class Service(NamedTuple):
 
 
 class EnvoyRoute(NamedTuple):
-    """One route of a virtual host. `clusters` is None where the proxy answers by itself."""
+    """One route of a virtual host."""
 
+    table: str
+    """Name of the route configuration that it is in."""
     path: str
+    headers: tuple[Header, ...] | None
+    """Headers that requests must have, sorted. None: there are conditions other than the path and exact headers."""
     clusters: tuple[tuple[str, int], ...] | None
+    """Clusters and their weights; None where the proxy answers by itself."""
+    mirrors: tuple[tuple[str, Fraction], ...] = ()
+    """Clusters that get copies, and the share of the requests that is copied."""
+    sticky: bool = False
+    """Whether the cluster is chosen by a hash of the request, and not at random."""
 
 
 class EnvoyConfig(NamedTuple):
@@ -91,76 +104,18 @@ def parsed(dump: bytes, stats: bytes) -> EnvoyConfig:
     )
 
 
-def lacks(loaded: EnvoyConfig, wanted: ExpectedRoute) -> str:
-    """The first difference from the expected route, for people; empty if there is none."""
-    rules = [each for each in loaded.routes.get(wanted.host.lower() or "*", ()) if each.path == _plain(wanted.path)]
-    where = f"{wanted.host or '*'}{wanted.path}"
-    if not wanted.mix.backends:
-        return _leftover(loaded, rules, wanted, where)
-    if not rules:
-        return f"has no route for {where}"
-    shares = _shares({Service(wanted.namespace, *each.key): each.weight for each in wanted.mix.backends}.items())
-    for rule in rules:
-        if rule.clusters is None:
-            return f"answers {where} by itself"
-        unknown = [name for name, _ in rule.clusters if name not in loaded.services]
-        if unknown:
-            return f"does not have the cluster {unknown[0]} yet"
-        has = [(loaded.services[name], weight) for name, weight in rule.clusters]
-        if _shares(has) != shares:
-            return f"sends {where} to {', '.join(f'{service} {weight}' for service, weight in has)}"
-    for service in sorted(wanted.reachable):
-        if not loaded.addresses.get((wanted.namespace, service)):
-            return f"knows no address of {wanted.namespace}/{service}"
-    return ""
-
-
-def in_flight(loaded: EnvoyConfig, wanted: ExpectedRoute) -> dict[str, int]:
-    """Requests to each of the counted services, active or waiting for a connection."""
-    return {each: loaded.active.get((wanted.namespace, each), 0) for each in wanted.counted}
-
-
-def _leftover(loaded: EnvoyConfig, rules: list[EnvoyRoute], wanted: ExpectedRoute, where: str) -> str:
-    if not wanted.counted:
-        return f"still has a route for {where}" if rules else ""
-    goes = {(wanted.namespace, each) for each in wanted.counted}
-    for host, rule in _all_rules(loaded):
-        for name, _ in rule.clusters or ():
-            service = loaded.services.get(name)  # without its cluster a route leads nowhere
-            if service is not None and service[:2] in goes:
-                return f"still has a route from {host}{rule.path} to {service}"
-    return ""
-
-
-def _all_rules(loaded: EnvoyConfig) -> Iterator[tuple[str, EnvoyRoute]]:
-    for hosts in (loaded.routes, loaded.draining):
-        for host, rules in hosts.items():
-            for rule in rules:
-                yield host, rule
-
-
-def _shares(weights: Iterable[tuple[Service, int]]) -> dict[Service, Fraction]:
-    """The share of the requests that each service gets. A single one gets all."""
-    found = list(weights)
-    total = sum(weight for _, weight in found)
-    shares: dict[Service, Fraction] = {}
-    for service, weight in found:
-        share = Fraction(weight, total) if total else Fraction(1, len(found))
-        shares[service] = shares.get(service, Fraction(0)) + share
-    return shares
-
-
 def _rules(configs: list[_Config], used: set[str]) -> dict[str, list[EnvoyRoute]]:
     """Routes by host, of the route configurations with these names."""
     found: dict[str, list[EnvoyRoute]] = {}
-    for config in configs:
-        for each in config.routes:
-            if each.route_config.name not in used:
-                continue
-            for host in each.route_config.virtual_hosts:
-                rules = [rule for rule in map(_rule, host.routes) if rule is not None]
-                for domain in host.domains:
-                    found.setdefault(domain.lower(), []).extend(rules)
+    for table in (each.route_config for config in configs for each in config.routes):
+        if table.name not in used:
+            continue
+        for host in table.virtual_hosts:
+            # The mirrors of the virtual host, or of all of them, count for a route without any.
+            mirrors = host.mirrors or table.mirrors
+            rules = [rule for rule in (_rule(each, table.name, mirrors) for each in host.routes) if rule is not None]
+            for domain in host.domains:
+                found.setdefault(domain.lower(), []).extend(rules)
     return found
 
 
@@ -172,22 +127,52 @@ def _named(state: _ListenerState | None) -> Iterator[str]:
                 yield each.typed_config.rds.route_config_name
 
 
-def _rule(route: _Route) -> EnvoyRoute | None:
-    match = route.match
-    path = _plain(match.prefix or match.path_separated_prefix or match.path)
+def _rule(route: _Route, table: str, mirrors: list[_Mirror]) -> EnvoyRoute | None:
     if route.redirect is not None:
         return None
+    path, headers = _path(route.match), _headers(route.match)
     action = route.route
     if action is None:
-        return EnvoyRoute(path, None)
+        return EnvoyRoute(table, path, headers, None)
+    copies = tuple((each.cluster, _share(each)) for each in action.mirrors or mirrors)
     if action.cluster:
-        return EnvoyRoute(path, ((action.cluster, 1),))
-    clusters = action.weighted_clusters.clusters if action.weighted_clusters else []
-    return EnvoyRoute(path, tuple((each.name, each.weight) for each in clusters) or None)
+        return EnvoyRoute(table, path, headers, ((action.cluster, 1),), copies)
+    split = action.weighted_clusters or _WeightedClusters()
+    clusters = tuple((each.name, each.weight) for each in split.clusters)
+    return EnvoyRoute(table, path, headers, clusters or None, copies, split.use_hash_policy)
 
 
-def _plain(path: str) -> str:
-    """Routers differ about a slash at the end."""
+def _path(match: dict[str, Any]) -> str:
+    """The path, or the whole match in words where it is by a pattern."""
+    prefix = next((match[each] for each in _PATHS if isinstance(match.get(each), str)), None)
+    return plain(prefix) if prefix is not None else str(match)
+
+
+def _headers(match: dict[str, Any]) -> tuple[Header, ...] | None:
+    found = [_exact(each) for each in match.get("headers", ())]
+    if set(match) - {*_PATHS, "headers"} or None in found:
+        return None
+    return tuple(sorted(each for each in found if each is not None))
+
+
+def _exact(matcher: object) -> Header | None:
+    """The header of an exact match; None for any other match."""
+    match matcher:
+        case {"name": str(name), "string_match": {"exact": str(value), **options}, **others} if not options | others:
+            return Header(name.lower(), value)
+    return None
+
+
+def _share(mirror: _Mirror) -> Fraction:
+    """Share of the requests that a mirror copies; without a fraction all."""
+    if mirror.fraction is None:
+        return Fraction(1)
+    percent = mirror.fraction.default_value
+    return Fraction(percent.numerator, _DENOMINATORS.get(percent.denominator, 100))
+
+
+def plain(path: str) -> str:
+    """The path without a slash at the end, about which routers differ."""
     return path.rstrip("/") or "/"
 
 
@@ -248,12 +233,6 @@ class _DynamicListener(msgspec.Struct):
     draining_state: _ListenerState | None = None
 
 
-class _Match(msgspec.Struct):
-    prefix: str = ""
-    path: str = ""
-    path_separated_prefix: str = ""
-
-
 class _WeightedCluster(msgspec.Struct):
     name: str = ""
     weight: int = 0
@@ -261,11 +240,27 @@ class _WeightedCluster(msgspec.Struct):
 
 class _WeightedClusters(msgspec.Struct):
     clusters: list[_WeightedCluster] = []
+    use_hash_policy: bool = False
+
+
+class _Percent(msgspec.Struct):
+    numerator: int = 0
+    denominator: str = "HUNDRED"
+
+
+class _Fraction(msgspec.Struct):
+    default_value: _Percent = msgspec.field(default_factory=_Percent)
+
+
+class _Mirror(msgspec.Struct):
+    cluster: str = ""
+    fraction: _Fraction | None = msgspec.field(name="runtime_fraction", default=None)
 
 
 class _Action(msgspec.Struct):
     cluster: str = ""
     weighted_clusters: _WeightedClusters | None = None
+    mirrors: list[_Mirror] = msgspec.field(name="request_mirror_policies", default_factory=list)
 
 
 class _Redirect(msgspec.Struct):
@@ -273,7 +268,7 @@ class _Redirect(msgspec.Struct):
 
 
 class _Route(msgspec.Struct):
-    match: _Match = msgspec.field(default_factory=_Match)
+    match: dict[str, Any] = {}
     route: _Action | None = None
     redirect: _Redirect | None = None
 
@@ -281,11 +276,13 @@ class _Route(msgspec.Struct):
 class _VirtualHost(msgspec.Struct):
     domains: list[str] = []
     routes: list[_Route] = []
+    mirrors: list[_Mirror] = msgspec.field(name="request_mirror_policies", default_factory=list)
 
 
 class _RouteConfig(msgspec.Struct):
     name: str = ""
     virtual_hosts: list[_VirtualHost] = []
+    mirrors: list[_Mirror] = msgspec.field(name="request_mirror_policies", default_factory=list)
 
 
 class _DynamicRoutes(msgspec.Struct):

@@ -22,7 +22,8 @@ from pilotage.kube.connection import Connection
 from pilotage.kube.http1 import encode_request
 from pilotage.kube.transport import TransportError
 from pilotage.traffic.contract import ExpectedRoute, Programming, RouteStatus
-from pilotage.traffic.envoy import DUMP, STATS, EnvoyConfig, InvalidAnswer, in_flight, lacks, parsed
+from pilotage.traffic.envoy import DUMP, STATS, EnvoyConfig, InvalidAnswer, parsed
+from pilotage.traffic.programmed import effective_shares, in_flight, lacks
 
 ANSWER_SECONDS_MAX = 3.0
 """Timeout of one answer, with the connection."""
@@ -126,7 +127,8 @@ async def observe(proxies: Proxies, wanted: ExpectedRoute) -> RouteStatus:
     having = f"{len(readings) - len(missing)} of {len(readings)} Envoys"
     if missing:
         return RouteStatus(Programming.PENDING, flying, f"programmed in {having}: {'; '.join(missing[:3])}")
-    return RouteStatus(Programming.PROGRAMMED, flying, f"programmed in {having}")
+    effective = effective_shares(wanted.mix) if wanted.mix.backends else None
+    return RouteStatus(Programming.PROGRAMMED, flying, f"programmed in {having}", effective=effective)
 
 
 def envoy_source(setting: str, client: Client) -> EnvoySource:

@@ -12,7 +12,8 @@ The rules:
   somebody else are other states of the same table, and go the same way.
 - Each branch goes this way by itself, all of them at the same time. A branch that enters has the shares of the main
   branch at first, behind all others; one that leaves gets them at last: so neither coming nor going moves a request.
-- Copies leave first and enter last, without a step through 0: some routers take 0 percent for all.
+- Copies leave first and enter last, without a step through 0: some routers take 0 percent for all. They leave when
+  the proxies have them: one that shows the route before them, as it is after them, would still load them later.
 - Nothing is written that gives all services of a branch weight 0: routers take that for "share it" or for "refuse
   everything". A branch whose weights are all 0 serves nobody as meant, so there is no proof to wait for: it is put
   right at once.
@@ -102,7 +103,9 @@ def next_step(
     if not weighted and now != wanted:
         return WriteMix(wanted)
     wanted = _normal(wanted)
-    entered = _entered(_normal(now, set(missing) - wanted.services), wanted)
+    present = _normal(now, set(missing) - wanted.services)
+    copies = present.copies if status.programming is Programming.PENDING else _kept_copies(present, wanted)
+    entered = _entered(present._replace(copies=copies), wanted)
     if entered != now:
         return WriteMix(entered)
     wait = unproven(status, proven_seconds, timeouts)
@@ -175,15 +178,14 @@ def unproven(
 
 
 def _entered(now: Mix, wanted: Mix) -> Mix:
-    """The same with all wanted services in it, without the copies that are not wanted."""
+    """The same with all wanted services in it."""
     has, wants = _by_headers(now), _by_headers(wanted)
     main = has[_MAIN] or wants[_MAIN]
     entered = {
         headers: _with_entered(has.get(headers) or main, wants.get(headers, wants[_MAIN])) for headers in has | wants
     }
-    copies = tuple(each for each in now.copies if each in wanted.copies)
     # A route without backends is written as wanted: it has no keys that could move.
-    return _mix(now, entered, copies, now.sticky if has[_MAIN] else wanted.sticky)
+    return _mix(now, entered, now.copies, now.sticky if has[_MAIN] else wanted.sticky)
 
 
 def _given(now: Mix, wanted: Mix) -> Mix:
@@ -202,6 +204,10 @@ def _left(now: Mix, wanted: Mix) -> Mix:
     keys = {headers: {each.key for each in backends} for headers, backends in wants.items()}
     left = {headers: tuple(each for each in has[headers] if each.key in keys[headers]) for headers in wants}
     return _mix(now, left, now.copies, now.sticky)
+
+
+def _kept_copies(now: Mix, wanted: Mix) -> tuple[Copies, ...]:
+    return tuple(each for each in now.copies if each in wanted.copies)
 
 
 def _all_copies(now: Mix, wanted: Mix) -> tuple[Copies, ...]:
@@ -234,15 +240,13 @@ def _normal(mix: Mix, without: Collection[str] = ()) -> Mix:
     Of a double entry, which only others write, the weights add up. A branch behind one with the same headers gets no
     request, so its services have weight 0.
     """
-    found: _Branches = {_MAIN: mix.backends}
-    for headers, backends in mix.branches:
+    found: _Branches = {_MAIN: ()}
+    for headers, backends in (Branch(_MAIN, mix.backends), *mix.branches):
         key = tuple(sorted(set(headers)))
-        unused = tuple(each._replace(weight=0) for each in backends)
-        found[key] = (*found[key], *unused) if key in found else backends
-    found = {
-        headers: _distinct(each for each in backends if each.service not in without)
-        for headers, backends in found.items()
-    }
+        kept = tuple(each for each in backends if each.service not in without)
+        if found.get(key):
+            kept = (*found[key], *(each._replace(weight=0) for each in kept))
+        found[key] = _distinct(kept)
     copies = tuple(each for each in dict.fromkeys(mix.copies) if each.service not in without)
     branches = tuple(Branch(headers, backends) for headers, backends in found.items() if headers and backends)
     return Mix(found[_MAIN], branches, copies, mix.sticky)
