@@ -3,8 +3,7 @@
 - `contract` has the values that all of this exchanges: `Mix`, `RouteStatus`, `ExpectedRoute`, `ProxyObserver`.
 - `routers` has a file for each kind of route: the object that is written, and what its status means.
 - `proxies` finds and reads Envoys, `envoy` parses their answers, `programmed` compares: `observe` is the proof.
-- `shift` decides the next step from one mix to another, `slots` which keys move with it, `drain` when requests in
-  flight have had their time.
+- `shift` decides the next step from one mix to another, `drain` when requests in flight have had their time.
 
 Nothing here writes to the API.
 """

@@ -14,8 +14,6 @@ class Backend(NamedTuple):
     service: str
     port: int
     weight: int = WHOLE
-    slots: tuple[int, ...] = ()
-    """Slots of 0 to 99 that it has where requests are assigned by a key; as many as its weight, oldest first."""
 
     @property
     def key(self) -> tuple[str, int]:

@@ -39,7 +39,6 @@ from pilotage.traffic.contract import (
     Stickiness,
 )
 from pilotage.traffic.drain import GRACE_SECONDS, SECONDS_MIN, DrainLimits, TrafficWait, undrained
-from pilotage.traffic.slots import slots
 
 POLL_SECONDS = 0.2
 """Interval at which proxies are asked during a shift."""
@@ -184,8 +183,7 @@ def _entered(now: Mix, wanted: Mix) -> Mix:
     entered = {
         headers: _with_entered(has.get(headers) or main, wants.get(headers, wants[_MAIN])) for headers in has | wants
     }
-    # A route without backends is written as wanted: it has no keys that could move.
-    return _mix(now, entered, now.copies, now.sticky if has[_MAIN] else wanted.sticky)
+    return _mix(entered, now.copies, now.sticky)
 
 
 def _given(now: Mix, wanted: Mix) -> Mix:
@@ -195,7 +193,7 @@ def _given(now: Mix, wanted: Mix) -> Mix:
         headers: _weighted(has[headers], wants.get(headers, wants[_MAIN]))
         for headers in (*wants, *(each for each in has if each not in wants))
     }
-    return _mix(now, given, now.copies, wanted.sticky)
+    return _mix(given, now.copies, wanted.sticky)
 
 
 def _left(now: Mix, wanted: Mix) -> Mix:
@@ -203,7 +201,7 @@ def _left(now: Mix, wanted: Mix) -> Mix:
     has, wants = _by_headers(now), _by_headers(wanted)
     keys = {headers: {each.key for each in backends} for headers, backends in wants.items()}
     left = {headers: tuple(each for each in has[headers] if each.key in keys[headers]) for headers in wants}
-    return _mix(now, left, now.copies, now.sticky)
+    return _mix(left, now.copies, now.sticky)
 
 
 def _kept_copies(now: Mix, wanted: Mix) -> tuple[Copies, ...]:
@@ -265,17 +263,9 @@ def _by_headers(mix: Mix) -> _Branches:
     return {_MAIN: mix.backends} | {each.headers: each.backends for each in mix.branches}
 
 
-def _mix(now: Mix, branches: _Branches, copies: tuple[Copies, ...], sticky: Stickiness | None) -> Mix:
-    """The mix with these branches; where requests are assigned by a key, they keep the slots that they have."""
-    has = _by_headers(now)
-    assigned = {
-        headers: slots(has.get(headers) or now.backends, backends)
-        if sticky
-        else tuple(each._replace(slots=()) for each in backends)
-        for headers, backends in branches.items()
-    }
-    others = tuple(Branch(headers, backends) for headers, backends in assigned.items() if headers)
-    return Mix(assigned[_MAIN], others, copies, sticky)
+def _mix(branches: _Branches, copies: tuple[Copies, ...], sticky: Stickiness | None) -> Mix:
+    others = tuple(Branch(headers, backends) for headers, backends in branches.items() if headers)
+    return Mix(branches[_MAIN], others, copies, sticky)
 
 
 def _undrained(
