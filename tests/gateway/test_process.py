@@ -161,10 +161,10 @@ async def test_envoy_is_nobody_where_nobody_gets_to_its_program_or_to_its_folder
         assert await running.ask("zee") == (200, {"server": "z-1"})
 
         files = {each.name: each.lstat() for each in layout.of(GATEWAY).iterdir()}
-        assert {name for name, found in files.items() if found.st_mode & 0o077} == {"access.log"}
-        assert {name: files[name].st_uid for name in ("ads.sock", "admin.sock", "access.log")} == dict.fromkeys(
-            ("ads.sock", "admin.sock", "access.log"), NOBODY
-        )
+        assert {name for name, found in files.items() if found.st_mode & 0o077} == {"access.log", "measured.log"}
+        assert {
+            name: files[name].st_uid for name in ("ads.sock", "admin.sock", "access.log", "measured.log")
+        } == dict.fromkeys(("ads.sock", "admin.sock", "access.log", "measured.log"), NOBODY)
         assert layout.of(GATEWAY).stat().st_mode & 0o777 == 0o700
 
         log = running.folder.access_log

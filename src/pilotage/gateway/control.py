@@ -14,7 +14,7 @@ import structlog
 from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.gateway.admin import Admin, AdminUnavailable
 from pilotage.gateway.ads import Ads
-from pilotage.gateway.counts import GAUGES, Counts, clusters
+from pilotage.gateway.counts import COPIES, GAUGES, Counts, clusters, read_copies
 from pilotage.gateway.division import read_slots, with_slots
 from pilotage.gateway.envoy import NoEnvoy, find
 from pilotage.gateway.explain import explain
@@ -27,6 +27,8 @@ from pilotage.gateway.inputs import (
     read_route,
     service_of,
 )
+from pilotage.gateway.measured_log import LogFollower, parsed_line
+from pilotage.gateway.measuring import Measuring
 from pilotage.gateway.metrics import Traffic
 from pilotage.gateway.program import GRACE_SECONDS, RESERVE_SECONDS, Program
 from pilotage.gateway.records import read_records
@@ -34,12 +36,17 @@ from pilotage.gateway.settings import Folder, GatewaySettings
 from pilotage.gateway.snapshot import ListenerConfig
 from pilotage.gateway.status import RouteStatusController
 from pilotage.kube import Client, Object, load_config
+from pilotage.runtime.clock import monotonic, utc_now
 from pilotage.runtime.informer import Change
 from pilotage.runtime.logs import configure_logging
 from pilotage.runtime.manager import Manager
 from pilotage.runtime.process import on_signals
 
 _log = structlog.get_logger(__name__)
+
+MEASURED_SECONDS = 2.0
+"""Interval between two reports of what is measured."""
+LINES_AT_ONCE = 500
 
 
 class Control:
@@ -58,9 +65,11 @@ class Control:
         self.ads = Ads()
         self.admin = Admin(self._folder.admin)
         self.counts = Counts(self.admin)
+        self.measuring = Measuring()
         machine = socket.gethostname().lower()
         names = tuple(sorted({*settings.names, *([machine] if is_name(machine) else [])}))
-        address = ListenerConfig(settings.host, settings.port, self._folder.log_of_envoy(settings.access_log), names)
+        log = self._folder.log_of_envoy(settings.access_log)
+        address = ListenerConfig(settings.host, settings.port, log, names, self._folder.measured_log.name)
         rules = HostRules(frozenset(names), settings.hosts)
         self.program = Program(
             address, self.ads, rules=rules, grace_seconds=grace_seconds, reserve_seconds=reserve_seconds
@@ -75,7 +84,9 @@ class Control:
         self._controller = self.manager.add(
             "gateway",
             self._routes,
-            lambda context: RouteStatusController(context, self.program, self.counts, lambda: self.ads.connected),
+            lambda context: RouteStatusController(
+                context, self.program, self.counts, lambda: self.ads.connected, self.measuring
+            ),
             workers=4,
         )
         self.program.on_change = self._on_programmed
@@ -89,9 +100,10 @@ class Control:
     async def run(self) -> None:
         """Serve Envoy and write statuses. Raises OSError where an address is taken."""
         async with self._health(), asyncio.TaskGroup() as group:
-            program = group.create_task(self._feed())
+            tasks = [group.create_task(self._feed()), group.create_task(self._measure())]
             await self.manager.run()
-            program.cancel()
+            for each in tasks:
+                each.cancel()
 
     async def _feed(self) -> None:
         """Feed Envoy as soon as all routes and addresses are known: an Envoy that runs must not lose any."""
@@ -103,6 +115,44 @@ class Control:
         self.program.touch()
         async with self.ads.serving(self._folder.ads, self._settings.user):
             await self.program.run()
+
+    async def _measure(self) -> None:
+        """Read what Envoy writes about requests, and have it written into the status of routes."""
+        log = LogFollower(self._folder.measured_log)
+        lost: float | None = None
+        try:
+            while True:
+                await asyncio.sleep(MEASURED_SECONDS)
+                try:
+                    for number, each in enumerate(log.read()):
+                        if (line := parsed_line(each)) is not None:
+                            self.measuring.take(line, monotonic())
+                        if number % LINES_AT_ONCE == LINES_AT_ONCE - 1:
+                            await asyncio.sleep(0)
+                except OSError as error:
+                    _log.warning("what is measured cannot be read", why=str(error))
+                    self.measuring.miss(MEASURED_SECONDS)
+                lost = self._missed(lost)
+                await self._count_copies()
+                for uid in self.measuring.publish(utc_now(), monotonic()):
+                    if uid in self.program.wanted:
+                        self._controller.queue.add(self.program.wanted[uid].key)
+        finally:
+            log.close()
+
+    async def _count_copies(self) -> None:
+        measured = (self.program.accepted[uid] for uid in self.measuring.uids if uid in self.program.accepted)
+        if any(each.copies for each in measured):
+            with contextlib.suppress(AdminUnavailable):
+                self.measuring.copies = read_copies(await self.admin.get(COPIES))
+
+    def _missed(self, lost: float | None) -> float | None:
+        """Note how long Envoy was away, as far as that is seen; since when it is."""
+        if not self.ads.connected:
+            return lost or monotonic()
+        if lost is not None:
+            self.measuring.miss(monotonic() - lost + MEASURED_SECONDS)
+        return None
 
     async def _busy(self) -> set[str] | None:
         try:
@@ -146,8 +196,19 @@ class Control:
         self.counts.begin(changed - served, {each for each in changed if self.program.is_live(each)})
         wanted = self.program.wanted
         for uid in uids:
+            self._note_shares(uid)
             if uid in wanted:
                 self._controller.queue.add(wanted[uid].key)
+
+    def _note_shares(self, uid: str) -> None:
+        """Tell the measuring what Envoy has of a route."""
+        snapshot, route = self.program.snapshot, self.program.accepted.get(uid)
+        if route is None or snapshot is None:
+            self.measuring.forget(uid)
+        elif uid in snapshot.divisions:
+            obj = self._routes.store.get(route.key)
+            earlier = (lambda: obj.get("status", "measured", default=[]) or []) if obj is not None else list
+            self.measuring.programmed(route, snapshot.divisions[uid], snapshot.version, utc_now(), earlier)
 
     @contextlib.asynccontextmanager
     async def _health(self) -> AsyncIterator[None]:

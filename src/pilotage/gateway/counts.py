@@ -27,6 +27,8 @@ COUNTED = rf"cluster\..*\.upstream_rq_(pending_)?active|http\.{STAT_PREFIX}\.dow
 Each gauge of a cluster must count requests that no other one counts: their sum is subtracted from downstream.
 """
 GAUGES = f"/stats?type=Gauges&filter={quote(f'^({COUNTED})$', safe='')}"
+_COPIES = r"cluster\..*_copies[0-9]+\.upstream_rq_(total|5xx|active_overflow)"
+COPIES = f"/stats?filter={quote(f'^({_COPIES})$', safe='')}"
 READINGS = 3
 READING_SECONDS = 0.01
 """Interval between two readings."""
@@ -46,6 +48,15 @@ class GaugeReading(NamedTuple):
     """Requests that no cluster has; None if Envoy does not tell, as before it has a listener."""
 
 
+class CopyNumbers(NamedTuple):
+    """Numbers of the copies that a cluster got."""
+
+    sent: int
+    errors: int
+    overflow: int
+    """Copies over the limit, which were not sent."""
+
+
 def read(stats: bytes) -> GaugeReading:
     """Decode the answer to `GAUGES`. Lines without any request are many, and skipped."""
     under_way: dict[str, int] = {}
@@ -63,6 +74,21 @@ def read(stats: bytes) -> GaugeReading:
 def clusters(stats: bytes) -> list[str]:
     """Clusters that Envoy has, by the answer to `GAUGES`."""
     return [each.decode() for each in _NAMES.findall(stats)]
+
+
+def read_copies(stats: bytes) -> dict[str, CopyNumbers]:
+    """Decode the answer to `COPIES`: numbers of copies by cluster. One over the limit counts as a 503 of its server."""
+    numbers: dict[str, dict[str, int]] = {}
+    for line in stats.decode(errors="replace").splitlines():
+        name, _, value = line.rpartition(": ")
+        cluster, _, stat = name.removeprefix("cluster.").rpartition(".upstream_rq_")
+        if value.isdigit() and parsed_name(cluster) is not None:
+            numbers.setdefault(cluster, {})[stat] = int(value)
+    found = {}
+    for cluster, each in numbers.items():
+        overflow = each.get("active_overflow", 0)
+        found[cluster] = CopyNumbers(each.get("total", 0), max(0, each.get("5xx", 0) - overflow), overflow)
+    return found
 
 
 class Counts:

@@ -34,11 +34,6 @@ class RouteDivision(NamedTuple):
 
     shares: tuple[Shares, ...]
 
-    @property
-    def token(self) -> str:
-        """Name of the division: the same for the same shares, in any process."""
-        return hashlib.blake2b(repr(self.shares).encode(), digest_size=6).hexdigest()
-
     def percents(self, branch: int = 0) -> dict[str, float]:
         """Percentages by Service."""
         found: dict[str, float] = {}
@@ -59,6 +54,12 @@ def divide(route: ProxiedRoute, hosts: Mapping[Service, Hosts]) -> RouteDivision
         else:
             found.append(tuple(weights.items()))
     return RouteDivision(tuple(found))
+
+
+def stratum_name(route: ProxiedRoute, division: RouteDivision, branch: int) -> str:
+    """Name of a stratum in lines: the same for the same shares of the same requests of a route."""
+    shares = hashlib.blake2b(repr((division.shares[branch], route.assign)).encode(), digest_size=6).hexdigest()
+    return f"{route.uid}/{branch}/{shares}"
 
 
 def with_slots(route: ProxiedRoute, before: Sequence[Owners]) -> ProxiedRoute:

@@ -43,11 +43,11 @@ end
 """
 
 
-def key_filters() -> list[Json]:
-    """The filters that find keys, behind the one that finds models. They do nothing but where a route asks for it."""
+def key_filter() -> Json:
+    """The filter that finds keys, behind the one that finds models. It does nothing but where a route asks for it."""
     script = {"key": {"inline_string": _SCRIPT}}
     lua = {"@type": f"{_TYPES}envoy.extensions.filters.http.lua.v3.Lua", "source_codes": script}
-    return [{"name": FILTER, "typed_config": lua}]
+    return {"name": FILTER, "typed_config": lua}
 
 
 def no_key() -> Json:
@@ -57,7 +57,7 @@ def no_key() -> Json:
 
 
 def by_key(route: ProxiedRoute) -> Json:
-    """Configuration of a route whose requests are assigned by their key; empty for others."""
+    """Configuration of a route whose requests are assigned by their key, by filter; empty for others."""
     if route.assign is None:
         return {}
     config = {
@@ -65,4 +65,4 @@ def by_key(route: ProxiedRoute) -> Json:
         "name": "key",
         "filter_context": {"salt": route.assign.salt, "keys": [{kind: name} for kind, name in route.assign.keys]},
     }
-    return {"typed_per_filter_config": {FILTER: config}}
+    return {FILTER: config}

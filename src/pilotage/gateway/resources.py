@@ -21,10 +21,11 @@ which an Envoy that asks would keep sending requests to a server that was remove
 
 from collections.abc import Sequence
 
-from pilotage.gateway import answers, finder, keys, scopes
+from pilotage.gateway import answers, finder, keys, scopes, tokens
 from pilotage.gateway.answers import HEADER, METADATA, encoded, local_replies
-from pilotage.gateway.division import RouteDivision, Shares
+from pilotage.gateway.division import RouteDivision, stratum_name
 from pilotage.gateway.inputs import GatewayCopies, Hosts, ProxiedRoute, cluster_name, copies_name, parsed_name
+from pilotage.gateway.measured_log import FIELDS
 from pilotage.gateway.own_routes import answering
 from pilotage.kube import Json
 
@@ -44,6 +45,8 @@ SILENCE_SECONDS_MAX = 3600
 """Timeout of a server that sends nothing: a model may think for that long."""
 HELD_SILENCE_SECONDS_MAX = 60
 """Timeout of a client that does not send the rest of its request. Until it has, its body takes memory here."""
+UNDER_WAY_SECONDS = 1
+"""Interval between two lines of the log about a request that is under way."""
 CONNECT_SECONDS_MAX = 2
 IDLE_SECONDS_MAX = 3
 """Idle time of a connection to a server; below the 5 s after which many servers close it."""
@@ -56,7 +59,7 @@ _TYPES = "type.googleapis.com/"
 _ADS: Json = {"ads": {}, "resource_api_version": "V3", "initial_fetch_timeout": "0s"}
 
 
-def listener(address: str, port: int, access_log: str) -> Json:
+def listener(address: str, port: int, access_log: str, measured_log: str = "") -> Json:
     """The one listener. It depends on settings alone: a change of it would cut streams."""
     manager = {
         "@type": f"{_TYPES}envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -79,13 +82,19 @@ def listener(address: str, port: int, access_log: str) -> Json:
             "initial_connection_window_size": CONNECTION_WINDOW_BYTES,
         },
         "local_reply_config": local_replies(),
-        "access_log": [_access_log(access_log)] if access_log else [],
+        "access_log": [
+            *([_access_log(access_log)] if access_log else []),
+            *([_measured_log(measured_log)] if measured_log else []),
+        ],
+        # A line of what is under way, for those that are measured: others' log has none of these.
+        "access_log_options": {"access_log_flush_interval": f"{UNDER_WAY_SECONDS}s"},
         "http_filters": [
             # Off, but where a route asks for it: it holds a whole body back, and those below a path are passed on.
             {"name": finder.HOLDER, "typed_config": finder.holder(BODY_BYTES_MAX), "disabled": True},
             {"name": finder.NAME, "typed_config": finder.finder(), "disabled": True},
             scopes.chooser(),
-            *keys.key_filters(),
+            keys.key_filter(),
+            tokens.token_filter(),
             {
                 "name": "envoy.filters.http.router",
                 "typed_config": {
@@ -227,7 +236,7 @@ def _below(prefix: str) -> tuple[Json, Json]:
 
 def _leading_to(route: ProxiedRoute, match: Json, division: RouteDivision, **action: object) -> list[Json]:
     """Routes of the requests that match: a branch each, the first one that matches counts, and that of all others."""
-    main, *others = [_shared_out(route, match, shares, **action) for shares in division.shares]
+    main, *others = [_shared_out(route, match, division, branch, **action) for branch in range(len(division.shares))]
     return [
         each | {"match": match | {"headers": [_exactly(*header) for header in branch.headers]}}
         for branch, each in zip(route.branches, others, strict=True)
@@ -238,7 +247,8 @@ def _exactly(name: str, value: str) -> Json:
     return {"name": name, "string_match": {"exact": value}}
 
 
-def _shared_out(route: ProxiedRoute, match: Json, shares: Shares, **action: object) -> Json:
+def _shared_out(route: ProxiedRoute, match: Json, division: RouteDivision, branch: int, **action: object) -> Json:
+    shares = division.shares[branch]
     if not shares:
         status, body = answers.detached(route)
         return answering(match, status, encoded(body))
@@ -248,7 +258,11 @@ def _shared_out(route: ProxiedRoute, match: Json, shares: Shares, **action: obje
         action["hash_policy"] = [{"header": {"header_name": keys.KEY}}]
     if route.copies:
         action["request_mirror_policies"] = [_copied(route, each) for each in route.copies]
-    return _to_servers(route, match, {"weighted_clusters": clusters, **action}) | keys.by_key(route)
+    filters = keys.by_key(route) | (tokens.counted() if route.measure else {})
+    measured = {"measured": stratum_name(route, division, branch)} if route.measure else {}
+    return _to_servers(route, match, {"weighted_clusters": clusters, **action}, measured) | (
+        {"typed_per_filter_config": filters} if filters else {}
+    )
 
 
 def _copied(route: ProxiedRoute, copies: GatewayCopies) -> Json:
@@ -260,10 +274,11 @@ def _copied(route: ProxiedRoute, copies: GatewayCopies) -> Json:
     }
 
 
-def _to_servers(route: ProxiedRoute, match: Json, action: Json) -> Json:
+def _to_servers(route: ProxiedRoute, match: Json, action: Json, known: Json | None = None) -> Json:
+    metadata = {"endpoint": route.endpoint, "namespace": route.key.namespace, **(known or {})}
     return {
         "match": match,
-        "metadata": {"filter_metadata": {METADATA: {"endpoint": route.endpoint, "namespace": route.key.namespace}}},
+        "metadata": {"filter_metadata": {METADATA: metadata}},
         "route": {"timeout": "0s", "idle_timeout": f"{SILENCE_SECONDS_MAX}s", **action},
     }
 
@@ -287,15 +302,28 @@ def _access_log(path: str) -> Json:
         "bytes_in": "%BYTES_RECEIVED%",
         "bytes_out": "%BYTES_SENT%",
         "ms": "%DURATION%",
-        "ms_to_first_byte": "%RESPONSE_DURATION%",
+        # Of the body: many servers send the headers at once, and the first token when there is one.
+        "ms_to_first_byte": "%COMMON_DURATION(DS_RX_END:US_RX_BODY_BEG:ms)%",
         "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
         "request_id": "%REQ(X-REQUEST-ID)%",
     }
+    return _file(path, {"json_format": line}) | {"filter": {"log_type_filter": {"types": ["DownstreamEnd"]}}}
+
+
+def _measured_log(path: str) -> Json:
+    """A line for each request that is measured, when it ends and while it lasts."""
+    cel = f"{_TYPES}envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter"
+    expression = {"@type": cel, "expression": f"'measured' in xds.route_metadata.filter_metadata['{METADATA}']"}
+    line = {"text_format_source": {"inline_string": "\t".join(FIELDS) + "\n"}}
+    return _file(path, line) | {"filter": {"extension_filter": {"name": "cel", "typed_config": expression}}}
+
+
+def _file(path: str, log_format: Json) -> Json:
     return {
         "name": "envoy.access_loggers.file",
         "typed_config": {
             "@type": f"{_TYPES}envoy.extensions.access_loggers.file.v3.FileAccessLog",
             "path": path,
-            "log_format": {"json_format": line},
+            "log_format": log_format,
         },
     }

@@ -45,6 +45,7 @@ class Folder:
         self.admin = self.path / "admin.sock"
         self.lock = self.path / "lock"
         self.access_log = self.path / "access.log"
+        self.measured_log = self.path / "measured.log"
 
     def log_of_envoy(self, access_log: str) -> str:
         """The path of the access log for Envoy, whose working directory is this folder."""

@@ -90,12 +90,13 @@ class SnapshotChange(NamedTuple):
 
 
 class ListenerConfig(NamedTuple):
-    """The address of the listener, its access log, and the gateway's own names."""
+    """The address of the listener, its access log, the gateway's own names, and the log of what is measured."""
 
     host: str
     port: int
     access_log: str = ""
     names: tuple[str, ...] = ()
+    measured_log: str = ""
 
 
 class Snapshot:
@@ -147,7 +148,7 @@ class Snapshot:
         made: Changes = {
             CDS: gone | {name: _cluster(name) for name in clusters},
             EDS: gone | {name: _assignment(name, hosts.get(each, ())) for name, each in assigned.items()},
-            LDS: {resources.LISTENER: _listener(self._address.host, self._address.port, self._address.access_log)},
+            LDS: {resources.LISTENER: _listener(self._address)},
             SRDS: self._scopes(now, divisions),
         }
         return SnapshotChange({each: self._differing(each, made[each]) for each in ORDER}, claims, divisions)
@@ -352,8 +353,9 @@ def _assignment(name: str, hosts: Hosts) -> XdsResource:
 
 
 @lru_cache(maxsize=8)
-def _listener(host: str, port: int, access_log: str) -> XdsResource:
-    return _pack(_parsed(resources.listener(host, port, access_log), listener_pb2.Listener()), resources.LISTENER)
+def _listener(address: ListenerConfig) -> XdsResource:
+    made = resources.listener(address.host, address.port, address.access_log, address.measured_log)
+    return _pack(_parsed(made, listener_pb2.Listener()), resources.LISTENER)
 
 
 @lru_cache(maxsize=1)

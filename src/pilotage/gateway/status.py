@@ -17,6 +17,7 @@ from pilotage.gateway.claims import ClaimConflict, ClaimedName, ClaimRecord
 from pilotage.gateway.counts import Counts
 from pilotage.gateway.division import RouteDivision, written_slots
 from pilotage.gateway.inputs import ProxiedRoute, read_route
+from pilotage.gateway.measuring import Measuring
 from pilotage.gateway.program import Program
 from pilotage.gateway.records import read_records, written_records
 from pilotage.kube import Absent, Client, Json, Object, ObjectKey, merge_patch
@@ -43,6 +44,10 @@ class RouteProgress(NamedTuple):
     """Counts by Service. None: not known, the last ones stay."""
     division: RouteDivision | None = None
     """None: not known, what was said of shares stays."""
+    measured: list[Json] | None = None
+    """None: nothing new, the last ones stay."""
+    copies: list[Json] | None = None
+    """Numbers of copies by Service. None: as above."""
     conflicts: tuple[ClaimConflict, ...] = ()
     claims: Mapping[ClaimedName, ClaimRecord] | None = None
     """None: not known yet, the last ones stay."""
@@ -63,6 +68,9 @@ def status_of(old: Json, route: ProxiedRoute, state: RouteProgress, now: dt.date
     for name, value in _shares(old, route, state.division).items():
         if value:
             status[name] = value
+    for name, value in (("measured", state.measured), ("copies", state.copies)):
+        if route.measure and (value or old.get(name)):
+            status[name] = value or old[name]
     claims = old.get("claims") if state.claims is None else written_records(state.claims)
     if claims:
         status["claims"] = claims
@@ -105,12 +113,20 @@ def _written(counts: dict[str, int]) -> list[Json]:
 class RouteStatusController:
     """The reconcile of GatewayRoutes. It writes their status and nothing else."""
 
-    def __init__(self, context: Context, program: Program, counts: Counts, connected: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        program: Program,
+        counts: Counts,
+        connected: Callable[[], bool],
+        measuring: Measuring,
+    ) -> None:
         self._client: Client = context.client
         self._store = context.store
         self._program = program
         self._counts = counts
         self._connected = connected
+        self._measuring = measuring
         self._since: dict[tuple[str, int], float] = {}
         self._counted_at: dict[str, float] = {}
 
@@ -213,7 +229,10 @@ class RouteStatusController:
             old,
             route,
             state._replace(
-                conflicts=claim.conflicts if claim is not None else (), claims=None if snapshot is None else claims
+                conflicts=claim.conflicts if claim is not None else (),
+                claims=None if snapshot is None else claims,
+                measured=self._measuring.report(route.uid) or None,
+                copies=self._measuring.copied(route),
             ),
             utc_now(),
         )

@@ -72,8 +72,8 @@ async def run(settings: GatewaySettings, on_ready: Callable[[GatewaySettings], N
         control = GatewayChild("control plane", _control(settings), env=os.environ, cwd=str(Path.cwd()))
         tasks = [asyncio.create_task(each) for each in (control.run(), proxy.run())]
         tasks.append(asyncio.create_task(_announce(settings, proxy, on_ready)))
-        if settings.access_log:
-            tasks.append(asyncio.create_task(_rotate(Path(settings.access_log), admin)))
+        logs = [folder.measured_log, *([Path(settings.access_log)] if settings.access_log else [])]
+        tasks += [asyncio.create_task(_rotate(each, admin)) for each in logs]
         try:
             waiting = asyncio.create_task(told.wait())
             await asyncio.wait({waiting, *tasks[:2]}, return_when=asyncio.FIRST_COMPLETED)
@@ -91,7 +91,7 @@ async def run(settings: GatewaySettings, on_ready: Callable[[GatewaySettings], N
             for each in tasks:
                 each.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            for path in (folder.ads, folder.admin):
+            for path in (folder.ads, folder.admin, *folder.path.glob(f"{folder.measured_log.name}*")):
                 path.unlink(missing_ok=True)
 
 
@@ -197,8 +197,9 @@ def _take(folder: Folder) -> None:
 
 def _give(folder: Folder, user: int) -> None:
     """Give Envoy's user the files that it writes. `_take` came before, so there are no links."""
-    with contextlib.suppress(FileNotFoundError):
-        os.chown(folder.access_log, user, user, follow_symlinks=False)
+    for each in (folder.access_log, folder.measured_log):
+        with contextlib.suppress(FileNotFoundError):
+            os.chown(each, user, user, follow_symlinks=False)
     os.chown(folder.path.resolve(), user, user)
 
 
