@@ -3,6 +3,7 @@
 import pytest
 
 from pilotage.api.names import (
+    ANNOTATION_HOLD,
     ENDPOINTS,
     EXPERIMENTS,
     HOST_LEASES,
@@ -389,3 +390,68 @@ def test_the_complaint_of_the_namespace_controller_is_not_that_of_another_finali
     ]
     first, second = (text.index(group) for group in groups)
     assert first < text.index("kubectl get apiservices") < second < text.index("--fix=strip-finalizer")
+
+
+# Rollouts in steps
+
+
+STEPS = [{"setWeight": 5}, {"pause": {}}, {"pause": {"duration": "10m"}}, {"analysis": {}}]
+ABORT = "pilotage abort chat -n shop"
+
+
+def rolling(phase: str, step: int, message: str, *, degraded: bool = False, hold: str = "") -> Item:
+    state = {"phase": phase, "revision": "chat-2", "step": step, "of": 4, "message": message}
+    reason = {"type": "Degraded", "status": "True", "reason": "RolloutAborted", "message": "It was aborted."}
+    status = {"phase": "Degraded" if degraded else "Redeploying", "observedGeneration": 1, "rollout": state}
+    return item(
+        ENDPOINTS,
+        "chat",
+        metadata={"uid": "u-chat", "generation": 1, "annotations": {ANNOTATION_HOLD: hold}},
+        spec={"strategy": {"canary": {"steps": STEPS}}},
+        status=status | {"conditions": [reason] if degraded else []},
+    )
+
+
+@pytest.mark.parametrize(
+    ("subject", "said", "commands"),
+    [
+        (
+            rolling("Pausing", 2, "Until it is promoted."),
+            "WAITS FOR A PERSON: the rollout to chat-2, at step 2 of 4: Until it is promoted.",
+            ["pilotage promote chat -n shop", ABORT],
+        ),
+        (
+            rolling("Pausing", 4, "Undecided."),
+            "WAITS FOR A PERSON: the rollout to chat-2, at step 4 of 4: Undecided.",
+            ["pilotage promote chat -n shop", ABORT],
+        ),
+        (
+            rolling("Held", 1, "The route is refused."),
+            "HELD: the rollout to chat-2, at step 1 of 4: The route is refused.",
+            [ABORT],
+        ),
+        (
+            rolling("Held", 1, "Held by request.", hold="chat-2"),
+            "HELD: the rollout to chat-2, at step 1 of 4: Held by request.",
+            ["pilotage hold chat -n shop --release", ABORT],
+        ),
+        (
+            rolling("Aborted", 1, "It is worse.", degraded=True),
+            "ABORTED: It is worse.",
+            ["pilotage rollback chat -n shop", "pilotage retry chat -n shop"],
+        ),
+    ],
+)
+def test_a_rollout_that_does_not_go_on_by_itself_is_the_root_with_the_commands_that_apply(
+    subject: Item, said: str, commands: list[str]
+) -> None:
+    told = ask(subject)
+    assert root_codes(told) == {CauseCode.ROLLOUT_WAITS}
+    assert said in text_of(told)
+    assert [each.command for each in remedies_of(told)] == commands
+    assert exit_code(told) == 1
+
+
+@pytest.mark.parametrize("subject", [rolling("Pausing", 3, ""), rolling("Shifting", 1, "")])
+def test_a_rollout_in_time_is_not_stuck(subject: Item) -> None:
+    assert exit_code(ask(subject)) == 0

@@ -284,6 +284,8 @@ class CauseCode(enum.StrEnum):
     """A pod of an endpoint cannot be scheduled, cannot get its image, or crashes."""
     PROCESS_NOT_READY = "process-not-ready"
     """A server on a Host does not run, and its agent says why; or a step to its Host."""
+    ROLLOUT_WAITS = "rollout-waits"
+    """A rollout in steps is held, paused until somebody acts, or was aborted; its status says why."""
     ROUTE_NOT_PROGRAMMED = "route-not-programmed"
     """The route of an endpoint is refused, or not taken up by whoever should program it."""
 

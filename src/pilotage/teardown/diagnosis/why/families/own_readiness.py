@@ -36,6 +36,7 @@ from pilotage.teardown.diagnosis.why.controllers import (
 )
 from pilotage.teardown.diagnosis.why.families.finalizers import forbidden
 from pilotage.teardown.diagnosis.why.families.own_deletion import progress, unfinished
+from pilotage.teardown.diagnosis.why.families.own_rollouts import rollout_cause
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause, roots_of
 from pilotage.teardown.snapshot.fields import condition, entries, mapping, number, seconds_since, span, text
 from pilotage.teardown.snapshot.world import Item, Name
@@ -92,11 +93,16 @@ def _endpoint(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     yield StuckCause(
         CauseCode.ENDPOINT_NOT_READY if wrong else CauseCode.ENDPOINT_STARTING,
         item,
-        f"is {phase}: {short(said)}" if said else f"is {phase}",
+        f"is {phase}: {short(said)}" if said and not _is_said_below(further) else f"is {phase}",
         (f"The status of {item} says so.",),
         because=further,
         remedies=() if further or not wrong else (_change(item),),
     )
+
+
+def _is_said_below(further: tuple[StuckCause, ...]) -> bool:
+    """Whether the endpoint's message is that of its rollout, which the next line has."""
+    return any(each.code == CauseCode.ROLLOUT_WAITS for each in further)
 
 
 def _unrepeated(message: str, further: tuple[StuckCause, ...]) -> str:
@@ -113,7 +119,7 @@ def _message(body: Json, type_: str) -> str:
 
 
 def _further(context: WhyContext, item: Item, body: Json, message: str) -> Iterator[StuckCause]:
-    """Causes that hold it up: its Model, a former part, a permission, its pods, its servers."""
+    """Causes that hold it up: its Model, a former part, a permission, its pods, its servers, its rollout."""
     if refusal := refusal_in(message):
         keeper = context.finalizer_owner(item, ENDPOINT_FINALIZER)
         complaint = Complaint(f"status of {item}", message, "", fresh=True)
@@ -128,8 +134,9 @@ def _further(context: WhyContext, item: Item, body: Json, message: str) -> Itera
     if former:
         yield from former
         return
-    found = (*_pods(context, item), *_processes(context, item))
-    yield from found or _route(context, item, body, message)
+    found = (*_pods(context, item), *_processes(context, item)) or tuple(_route(context, item, body, message))
+    rollout = rollout_cause(item, body, found)
+    yield from found if rollout is None else (rollout,)
 
 
 def _former_parts(context: WhyContext, item: Item) -> Iterator[StuckCause]:
