@@ -82,11 +82,11 @@ class GatewayRouteSpec(Schema, frozen=True):
     """Services that get the requests that no branch matches; weights add up to 100. If empty, or all are 0, 503."""
     branches: Annotated[list[RouteBranch], Meta(max_length=8)] = []
     """Services for requests with certain headers. The first branch that matches counts."""
-    copies: Annotated[list[RouteCopies], Meta(max_length=4, extra_json_schema=map_list("service"))] = []
+    copies: Annotated[list[RouteCopies], Meta(max_length=4)] = []
     """Services that get copies of the requests."""
     assign: RouteAssignment | None = None
     """Assignment of requests by a key. If unset, each request is assigned at random."""
-    revisions: Annotated[list[RouteRevision], Meta(max_length=32, extra_json_schema=map_list("number"))] = []
+    revisions: Annotated[list[RouteRevision], Meta(max_length=32)] = []
     """Revisions that are reachable by a path of their own."""
     measure: bool = False
     """Whether the gateway measures the requests, and writes `status.measured`."""
