@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
-from pilotage.api.names import EXPERIMENT_FINALIZER, EXPERIMENTS
-from pilotage.kube import ObjectKey, Propagation, merge_patch
+import pytest
+
+from pilotage.api.names import EXPERIMENT_FINALIZER, EXPERIMENTS, TEARDOWNS
+from pilotage.kube import PODS, ObjectKey, Propagation, merge_patch
 from pilotage_sim.loop import virtual
 from tests.controllers.simulated_cluster import SimulatedCluster, simulated_cluster
+from tests.controllers.test_endpoint_rollout import GATEWAY, RolloutCluster, of, place
 
 KEY = ObjectKey("default", "q8")
-VARIANT = {"name": "q8", "weight": 10, "overrides": {"runtime": {"args": ["--ctx-size", "512"]}}}
+VARIANT: dict[str, Any] = {"name": "q8", "weight": 10, "overrides": {"runtime": {"args": ["--ctx-size", "512"]}}}
 
 
 async def experiment(place: SimulatedCluster, **spec: Any) -> None:
@@ -19,6 +23,16 @@ async def experiment(place: SimulatedCluster, **spec: Any) -> None:
         "spec": {"endpoint": {"name": "chat"}, "variants": [VARIANT], **spec},
     }
     await place.user.create(EXPERIMENTS, body)
+
+
+async def serving(cluster: RolloutCluster) -> None:
+    await cluster.deploy(route=GATEWAY, deletion={"drainSeconds": 5})
+    await cluster.serving()
+
+
+async def delete(place: SimulatedCluster) -> None:
+    found = await place.user.get(EXPERIMENTS, KEY)
+    await place.user.delete(EXPERIMENTS, KEY, uid=found.meta.uid, propagation=Propagation.BACKGROUND)
 
 
 def status(place: SimulatedCluster) -> dict[str, Any]:
@@ -46,3 +60,132 @@ async def test_one_that_is_terminated_before_it_began_ends_and_goes_when_its_tim
         await place.until(lambda: status(place).get("phase") == "Ended")
         assert status(place)["reason"] == "Terminated"
         await place.until(lambda: place.world.find(EXPERIMENTS, KEY) is None, 60.0)
+
+
+@virtual
+async def test_an_experiment_from_its_start_to_its_end_with_nothing_left():
+    async with place() as cluster:
+        await serving(cluster)
+        await experiment(cluster, duration="10m")
+        await cluster.until(lambda: status(cluster).get("phase") == "Running")
+        assert cluster.mix() == {"chat-1": 90, "chat-2": 10}
+        assert [each for each in cluster.mixes if each.get("chat-2")] == [{"chat-1": 90, "chat-2": 10}]
+        assert {"chat-1": 100, "chat-2": 0} in cluster.mixes, "it enters at weight 0"
+        found = status(cluster)["variants"][0]
+        assert (found["revision"], found["replicas"]) == ("chat-2", {"ready": 1, "desired": 1})
+        assert (found["weight"]["wanted"], found["weight"]["programmed"]) == (10, 10)
+        assert cluster.status()["phase"] == "Serving"
+        started = asyncio.get_running_loop().time()
+        await cluster.until(lambda: status(cluster).get("phase") == "Ended", 2000.0)
+        assert 590 < asyncio.get_running_loop().time() - started < 700
+        assert status(cluster)["reason"] == "Completed"
+        assert cluster.mix() == {"chat-1": 100}
+        assert not any("chat-2" in each for each in cluster.parts())
+        reasons = {each["spec"]["reason"] for each in cluster.world.objects(TEARDOWNS)}
+        assert reasons == {"Ended"}
+
+
+@virtual
+@pytest.mark.parametrize("how", ["terminate", "delete"])
+async def test_one_that_is_ended_early_leaves_in_the_same_order(how):
+    async with place() as cluster:
+        await serving(cluster)
+        await experiment(cluster)
+        await cluster.until(lambda: status(cluster).get("phase") == "Running")
+        if how == "terminate":
+            await cluster.user.patch(EXPERIMENTS, KEY, merge_patch({"spec": {"terminate": True}}))
+            await cluster.until(lambda: status(cluster).get("phase") == "Ended")
+        else:
+            await delete(cluster)
+            await cluster.until(lambda: cluster.world.find(EXPERIMENTS, KEY) is None)
+        assert cluster.mix() == {"chat-1": 100}
+        assert not any("chat-2" in each for each in cluster.parts())
+
+
+@virtual
+async def test_an_endpoint_that_is_deleted_takes_its_experiment_with_it():
+    async with place() as cluster:
+        await serving(cluster)
+        await experiment(cluster)
+        await cluster.until(lambda: status(cluster).get("phase") == "Running")
+        await cluster.delete()
+        await cluster.gone()
+        await cluster.until(lambda: status(cluster).get("phase") == "Ended")
+        assert status(cluster)["reason"] == "EndpointDeleted"
+        assert cluster.parts() == []
+        records = [each for each in cluster.world.objects(TEARDOWNS) if each["spec"]["reason"] == "Deleted"]
+        assert len(records) == 1, "one receipt for all roles"
+
+
+@virtual
+async def test_a_new_spec_waits_for_the_experiment_and_returns_to_its_variant_without_a_restart():
+    async with place() as cluster:
+        await serving(cluster)
+        await experiment(cluster)
+        await cluster.until(lambda: status(cluster).get("phase") == "Running")
+        variant = VARIANT["overrides"]
+        pods = {each["metadata"]["uid"] for each in cluster.world.objects(PODS) if of(each) == "2"}
+        await cluster.change(runtime=variant["runtime"])
+        await cluster.until(lambda: "experiment/q8 runs" in cluster.status().get("waitingFor", ""))
+        assert cluster.mix() == {"chat-1": 90, "chat-2": 10}
+        await cluster.user.patch(EXPERIMENTS, KEY, merge_patch({"spec": {"terminate": True}}))
+        await cluster.serving("chat-2")
+        assert pods == {each["metadata"]["uid"] for each in cluster.world.objects(PODS) if of(each) == "2"}
+        await cluster.until(lambda: status(cluster).get("phase") == "Ended")
+
+
+@virtual
+async def test_what_cannot_be_is_refused_and_changes_nothing():
+    async with place() as cluster:
+        await serving(cluster)
+        before = cluster.mixes[:]
+        await experiment(cluster, variants=[{**VARIANT, "overrides": {"replicas": 3}}])
+        await cluster.until(lambda: "overrides may have" in status(cluster).get("waitingFor", ""))
+        condition = next(each for each in status(cluster)["conditions"] if each["type"] == "Accepted")
+        assert (condition["status"], condition["reason"]) == ("False", "Refused")
+        assert cluster.mixes == before
+        assert cluster.states() == {1: "Current"}
+        await delete(cluster)
+        await cluster.until(lambda: cluster.world.find(EXPERIMENTS, KEY) is None)
+
+
+@virtual
+async def test_variants_that_never_start_leave_when_their_time_is_over():
+    async with place() as cluster:
+        await serving(cluster)
+        allow = cluster.refuse_pods("chat-2")
+        await experiment(cluster, startDeadlineSeconds=60)
+        await cluster.until(lambda: status(cluster).get("reason") == "NotStarted", 200.0)
+        assert cluster.mix() == {"chat-1": 100}
+        await cluster.until(lambda: status(cluster).get("phase") == "Ended")
+        allow()
+
+
+@virtual
+async def test_variants_without_an_experiment_leave_all_the_same():
+    async with place() as cluster:
+        await serving(cluster)
+        await experiment(cluster)
+        await cluster.until(lambda: status(cluster).get("phase") == "Running")
+        cluster.managers[-1].stop()
+        await asyncio.sleep(30)
+        await cluster.user.patch(EXPERIMENTS, KEY, merge_patch({"metadata": {"finalizers": None}}))
+        await delete(cluster)
+        cluster.operate()
+        await cluster.until(lambda: cluster.mix() == {"chat-1": 100})
+        await cluster.until(lambda: not any("chat-2" in each for each in cluster.parts()))
+
+
+@virtual
+async def test_an_operator_that_restarts_at_any_moment_brings_it_to_the_same_end():
+    async with place() as cluster:
+        await serving(cluster)
+        await experiment(cluster, duration="1m")
+        for seconds in (1, 2, 3, 5, 8, 20, 40, 3, 5, 8):
+            await asyncio.sleep(seconds)
+            cluster.managers[-1].stop()
+            await asyncio.sleep(1)
+            cluster.operate()
+        await cluster.until(lambda: status(cluster).get("phase") == "Ended", 2000.0)
+        assert cluster.mix() == {"chat-1": 100}
+        assert not any("chat-2" in each for each in cluster.parts())

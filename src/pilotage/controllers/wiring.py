@@ -59,6 +59,8 @@ def add_endpoints(manager: Manager, options: Options) -> Caches:
     endpoints = manager.informer(ENDPOINTS, namespace=options.watched)
     models = manager.informer(MODELS, namespace=options.watched)
     teardowns = manager.informer(TEARDOWNS)
+    experiments = manager.informer(EXPERIMENTS, namespace=options.watched, optional=True)
+    experiments.add_index(experiment.BY_ENDPOINT, experiment.by_endpoint)
     endpoints.add_index(endpoint.BY_MODEL, endpoint.by_model)
     teardowns.add_index(teardown_targets.BY_TARGET, teardown_targets.by_target(options.namespace))
 
@@ -84,6 +86,7 @@ def add_endpoints(manager: Manager, options: Options) -> Caches:
         options.watched,
         capabilities,
         options.ttl_seconds,
+        lambda key: experiments.store.indexed(experiment.BY_ENDPOINT, str(key)),
         liveness.is_silent,
         options.gateway_url,
     )
@@ -97,6 +100,7 @@ def add_endpoints(manager: Manager, options: Options) -> Caches:
             *((each, partial(endpoint.keys_for_part, endpoints.store)) for each in parts),
             (teardowns, partial(endpoint.keys_for_teardown, options.namespace)),
             (models, users),
+            (experiments, experiment.endpoint_of_experiment),
         ],
     )
     manager.add(
@@ -117,7 +121,6 @@ def _add_experiments(manager: Manager, caches: Caches, watched: str) -> None:
     """Add the controller of Experiments. A cluster that was upgraded may not have the kind yet."""
     endpoints = manager.informer(ENDPOINTS, namespace=watched)
     experiments = manager.informer(EXPERIMENTS, namespace=watched, optional=True)
-    experiments.add_index(experiment.BY_ENDPOINT, experiment.by_endpoint)
     wakes = partial(experiment.keys_of_endpoint, experiments.store)
     manager.add(
         "experiment",

@@ -43,6 +43,8 @@ class EndpointOptions(NamedTuple):
     capabilities: Callable[[], Capabilities]
     ttl_seconds: int
     """Lifetime of a finished Teardown."""
+    experiments: Callable[[ObjectKey], Iterable[Object]]
+    """The Experiments on an endpoint."""
     is_silent: Callable[[str], bool]
     """Whether the agent of a Host is not known to be alive, by the Host's name."""
     gateway_url: str = ""
@@ -108,6 +110,7 @@ class EndpointController:
             ),
             options.capabilities,
             options.is_silent,
+            options.experiments,
             options.gateway_url,
         )
 

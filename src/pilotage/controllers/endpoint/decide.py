@@ -51,6 +51,7 @@ from pilotage.controllers.endpoint.steps import (
     TearDown,
     WriteStatus,
 )
+from pilotage.controllers.endpoint.variants import Variants
 from pilotage.controllers.routing import Routed
 from pilotage.kube.wire import parse_time
 from pilotage.serving.parts import EndpointRef, Readiness
@@ -76,6 +77,7 @@ def decide(endpoint: EndpointRef, history: RevisionHistory, observed: Observed, 
     deciding = _Deciding(endpoint, history, observed, now)
     stages = (
         deciding.revision,
+        deciding.variants_begin,
         deciding.parts,
         deciding.pods,
         deciding.failure,
@@ -135,6 +137,9 @@ class _Deciding:
         if isinstance(asked, EndpointProblem):
             self.problem = asked
             return last is None and self.reports()
+        if last is not None and last.fingerprint != asked.fingerprint and (holds := self.variants.holds()) is not None:
+            self.problem = holds
+            return False
         self.history = redirected(self.history.forgive(asked.fingerprint), asked.fingerprint, self.now)
         if self.history.under_way is not None or (last is not None and last.fingerprint == asked.fingerprint):
             return False
@@ -155,6 +160,32 @@ class _Deciding:
         self.history = begun
         return self.ends_with(BeginRevision(begun.wanted))
 
+    @property
+    def variants(self) -> Variants:
+        """The variants of experiments, as far as they are."""
+        applied = self.observed.applied
+        running = {part.revision for part in self.observed.parts if part.revision}
+        return Variants(
+            self.history,
+            self.observed.experiments,
+            applied.readiness if applied is not None else {},
+            running,
+            self.observed.teardowns,
+        )
+
+    def variants_begin(self) -> bool:
+        """Begin the next variant of an experiment."""
+        found = self.variants.missing()
+        if found is None:
+            return False
+        claim, variant, asked = found
+        assert not isinstance(asked.revision, EndpointProblem)
+        subject = self.endpoint._replace(spec=asked.spec)
+        self.history = self.history.begin_variant(
+            subject, asked.revision, self.observed.capabilities, self.now, (claim.uid, variant.name)
+        )
+        return self.ends_with(BeginRevision(self.history.revisions[-1]))
+
     def still_running(self, fingerprint: str) -> Revision | None:
         """The revision with a fingerprint that serves, rests, or came after that one, and still has its parts."""
         serving = self.history.serving
@@ -167,7 +198,8 @@ class _Deciding:
                 return each
             is_later = serving is None or each.number > serving.number
             state = self.history.states[each.number]
-            may_return = state == "Resting" or (is_later and state not in ("Previous", "Aborted", "Variant"))
+            is_held = state == "Variant" and each.number in {one.number for one in self.variants.kept()}
+            may_return = state == "Resting" or (is_later and state not in ("Previous", "Aborted") and not is_held)
             if may_return and str(each.number) in running:
                 return each
         return None
@@ -182,7 +214,8 @@ class _Deciding:
             elif serving is not None and self.observed.applied is None:
                 self.steps.append(ApplyParts(serving))
         if self.observed.applied is None:
-            self.steps += [ApplyParts(each) for each in self.history.kept() if each.number != self.wanted.number]
+            kept = {each.number: each for each in (*self.history.kept(), *self.variants.kept())}
+            self.steps += [ApplyParts(each) for number, each in kept.items() if number != self.wanted.number]
             return self.ends_with(ApplyParts(self.wanted))
         self.problem = self.problem or self.observed.applied.problem
         return False
@@ -241,7 +274,7 @@ class _Deciding:
             return False
         routed = self.observed.routed
         if routed is None:
-            return self.ends_with(self.move(Mix((Backend(*target.backend),))))
+            return self.ends_with(self.move(self.mixed(Mix((Backend(*target.backend),)))))
         if isinstance(routed, EndpointProblem):
             self.problem = routed
             return self.reports()
@@ -267,7 +300,7 @@ class _Deciding:
         rolling = Rolling(self.history, self.spec, self.rollout_inputs(), self.now)
         routed, before = self.observed.routed, rolling.state
         if routed is None:
-            return self.ends_with(self.move(rolling.mix()))
+            return self.ends_with(self.move(self.mixed(rolling.mix())))
         if isinstance(routed, EndpointProblem):
             self.problem = routed
             return self.reports()
@@ -284,13 +317,25 @@ class _Deciding:
         self.pauses += [each for each in (routed.again, pause_seconds(after, self.now)) if each is not None]
         return False
 
+    def mixed(self, base: Mix) -> Mix:
+        """The mix with the variants that take part."""
+        return self.variants.mixed(base)
+
+    def wanted_mix(self) -> Mix:
+        """The mix that the route shall have."""
+        if self.is_rolling:
+            return self.mixed(Rolling(self.history, self.spec, self.rollout_inputs(), self.now).mix())
+        serving = self.history.serving
+        return self.mixed(Mix((Backend(*serving.backend),))) if serving is not None else Mix()
+
     def move(self, mix: Mix) -> MoveRoute:
         mixed = [each for each in self.history.revisions if each.backend.service in mix.services]
         others = {each.backend.service for each in self.history.revisions} - mix.services
         answering = {each.backend.service for each in mixed if (ready := self.readiness(each)) and ready.ready}
         # While one revision follows another, clients may call the model as either of them does, if both know the name.
         both = [each for each in (self.history.serving, self.wanted) if each is not None]
-        models = {name for name in (each.model.name for each in both) if all(each.answers_to(name) for each in both)}
+        names = {each.model.name for each in both}
+        models = {name for name in names if all(each.answers_to(name) for each in (*both, *mixed))}
         applied = self.observed.applied
         return MoveRoute(
             mix,
@@ -311,6 +356,8 @@ class _Deciding:
         routed, teardowns = self.routed(), self.observed.teardowns
         if self.spec.route.kind != "None" and not self.is_unrouted() and (routed is None or not routed.done):
             return self.reports(replacing=teardowns)
+        if routed is not None:
+            self.history = self.variants.ended(routed, self.now)
         kept = self.kept_revisions()
         former = self.former_by_revision(kept)
         if former and self.observed.recorded != self.history.states:
@@ -326,6 +373,8 @@ class _Deciding:
     def reason_of(self, revision: str) -> str:
         """The reason for the Teardown of a former revision, by its label."""
         states = {str(number): state for number, state in self.history.states.items()}
+        if any(str(past.number) == revision and past.experiment for past in self.history.past):
+            return "Ended"
         return "Aborted" if states.get(revision) == "Aborted" else "Superseded"
 
     def is_unrouted(self) -> bool:
@@ -338,7 +387,9 @@ class _Deciding:
         routed = self.routed()
         named = routed.services if routed is not None else frozenset[str]()
         numbers = {
-            each.number for each in (self.wanted, self.history.serving, *self.history.kept()) if each is not None
+            each.number
+            for each in (self.wanted, self.history.serving, *self.history.kept(), *self.variants.kept())
+            if each is not None
         }
         return [each for each in self.history.revisions if each.number in numbers or each.backend[0] in named]
 
@@ -371,6 +422,9 @@ class _Deciding:
                 self.routed(),
                 replacing,
                 min(self.pauses) if self.pauses else None,
+                tuple(self.variants.claimed(self.wanted_mix(), self.routed()))
+                if self.observed.experiments.claims
+                else (),
             )
         )
 

@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 import structlog
 
 from pilotage.api.endpoint import EndpointSpec
+from pilotage.api.endpoint_status import ClaimedExperiment
 from pilotage.api.names import ENDPOINT_FINALIZER, ENDPOINTS, LABEL_ENDPOINT_UID, LABEL_REVISION, PROCESSES
 from pilotage.controllers.caches import MADE_FROM_OURS, Caches
 from pilotage.controllers.endpoint.apply_parts import PartApplier
 from pilotage.controllers.endpoint.canary import Intents
 from pilotage.controllers.endpoint.decide import decide, route_of
+from pilotage.controllers.endpoint.experiments import read_claims, refusals, variant_spec
 from pilotage.controllers.endpoint.ledger import PartLedger, PartName, names_of
 from pilotage.controllers.endpoint.model_reference import resolve
 from pilotage.controllers.endpoint.problem import EndpointProblem
@@ -40,9 +42,10 @@ from pilotage.controllers.endpoint.steps import (
     WriteStatus,
 )
 from pilotage.controllers.endpoint.teardown_records import TeardownRecords
+from pilotage.controllers.endpoint.variants import ExperimentInputs, RequestedVariant
 from pilotage.controllers.proof import uids_of
 from pilotage.controllers.routing import Routed, Routing
-from pilotage.kube import PODS, Client, Json, Object, Resource, merge_patch
+from pilotage.kube import PODS, Client, Json, Object, ObjectKey, Resource, merge_patch
 from pilotage.runtime.clock import utc_now
 from pilotage.runtime.events import Recorder
 from pilotage.runtime.store import Store
@@ -52,6 +55,7 @@ from pilotage.serving.parts import Capabilities, EndpointRef, Readiness
 from pilotage.serving.placements.host import SILENT
 from pilotage.serving.pod_problems import explained
 from pilotage.serving.resources import SERVICES
+from pilotage.traffic.routers import ROUTERS
 
 _log = structlog.get_logger(__name__)
 
@@ -75,6 +79,8 @@ class Dependencies(NamedTuple):
     records: TeardownRecords
     capabilities: Callable[[], Capabilities]
     is_silent: Callable[[str], bool]
+    experiments: Callable[[ObjectKey], Iterable[Object]]
+    """The Experiments on an endpoint."""
     gateway_url: str = ""
 
 
@@ -113,7 +119,8 @@ class EndpointReconcile:
         """Write that nothing can be done with the endpoint as it is."""
         observed = Observed(problem, self._capabilities, parts=self._parts())
         return await self._write_findings(
-            WriteStatus(problem, problem.message, requeue_after=problem.retry_after), observed
+            WriteStatus(problem, problem.message, requeue_after=problem.retry_after, experiments=self._claimed()),
+            observed,
         )
 
     # Observe
@@ -132,7 +139,30 @@ class EndpointReconcile:
             teardowns_wait=waits,
             teardowns_blocked=blocked,
             rolling=self._sides(),
+            experiments=self._experiments(),
         )
+
+    def _claimed(self) -> tuple[ClaimedExperiment, ...]:
+        """The claims of experiments, as the status has them."""
+        return tuple(ClaimedExperiment.read(each) for each in self._status.get("experiments", []))
+
+    def _experiments(self) -> ExperimentInputs:
+        """The experiments on the endpoint, with the Models of their variants looked up."""
+        claims = read_claims(self._with.experiments(self._obj.key))
+        serving, router = self._history.serving, ROUTERS.get(self._subject.spec.route.kind)
+        before = self._claimed()
+        if not claims or serving is None or router is None:
+            return ExperimentInputs(claims, before=before)
+        spec = serving.subject.spec
+        refused = refusals(claims, spec, self._history.past, router)
+        asked: dict[tuple[str, str], RequestedVariant] = {}
+        for claim in claims:
+            for each in claim.spec.variants if claim.active and claim.uid not in refused else ():
+                variant = variant_spec(spec, each, self._history.past)
+                subject = self._subject._replace(spec=variant)
+                model = resolve(subject, self._with.models.get)
+                asked[claim.uid, each.name] = RequestedVariant(variant, requested(subject, model, self._capabilities))
+        return ExperimentInputs(claims, refused, asked, before, self._with.routing.mix(self._subject))
 
     def _sides(self) -> RolloutInputs:
         """Everything about the sides of a rollout in steps but their readiness."""
@@ -161,8 +191,9 @@ class EndpointReconcile:
         return self._with.caches.part(self._subject, resource, name)
 
     def _readiness(self) -> Mapping[int, Readiness]:
-        """Readiness of the revisions that are wanted and that serve, by number."""
-        found = {each.number: each for each in (self._history.wanted, self._history.serving) if each is not None}
+        """Readiness of the revisions that are wanted, that serve, and of variants, by number."""
+        both = (self._history.wanted, self._history.serving)
+        found = {each.number: each for each in (*both, *self._history.variants()) if each is not None}
         return {number: readiness(each.subject, number, self._find_known) for number, each in found.items()}
 
     def _find_known(self, resource: Resource, name: str) -> Object | None:
@@ -193,7 +224,7 @@ class EndpointReconcile:
                 return await self._dry_run(revision, observed)
             case BeginRevision(revision):
                 self._ledger.add([*names_of(revision.parts), *self._route()])
-                await self._replace(self._next_status(WriteStatus(), observed))
+                await self._replace(self._next_status(WriteStatus(experiments=self._claimed()), observed))
             case ApplyParts(revision):
                 return await self._apply(revision, observed)
             case ListPods(revision):
@@ -307,10 +338,16 @@ class EndpointReconcile:
         ledger = self._ledger.present(
             self._with.records.proven_gone(self._subject),
             {(part.resource.kind, part.name) for part in observed.parts},
-            {each.number for each in (wanted, serving, *self._history.kept()) if each is not None},
+            {
+                each.number
+                for each in (wanted, serving, *self._history.kept(), *self._history.variants())
+                if each is not None
+            },
         )
         spec = self._subject.spec
-        return next_status(self._obj, self._status, spec, situation, self._history, ledger, utc_now())
+        made = next_status(self._obj, self._status, spec, situation, self._history, ledger, utc_now())
+        claimed = [each.written() for each in step.experiments]
+        return made | {"experiments": claimed} if claimed else made
 
     async def _replace(self, status: Json) -> None:
         await self._write(status | {name: None for name in self._status if name not in status})

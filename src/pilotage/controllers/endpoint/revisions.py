@@ -236,6 +236,38 @@ class RevisionHistory(NamedTuple):
         )
         return made._replace(revisions=revisions, rollout=rollout or self.rollout)
 
+    def begin_variant(
+        self,
+        subject: EndpointRef,
+        asked: RequestedRevision,
+        capabilities: Capabilities,
+        now: dt.datetime,
+        variant: tuple[str, str],
+    ) -> RevisionHistory:
+        """The history with one more revision, for a variant: the uid of its experiment, and its name.
+
+        `subject` has the spec of the variant. The wanted revision stays the same.
+        """
+        experiment, name = variant
+        new = PastRevision(
+            number=self.next_number,
+            created=format_time(now),
+            state="Variant",
+            fingerprint=asked.fingerprint,
+            spec=subject.spec.written(),
+            model={name: value for name, value in asked.model._asdict().items() if isinstance(value, str)},
+            names=[each for each in self._other_names(subject) if each != asked.model.name],
+            replicas=subject.spec.replicas,
+            experiment=experiment,
+            variant=name,
+        )
+        made = self._replace(past=(*self.past, new))
+        return made._replace(revisions=(*self.revisions, _revision(new, subject, capabilities, made._sizes())))
+
+    def variants(self) -> list[Revision]:
+        """The revisions of variants that are not over."""
+        return [each for each in self.revisions if self.states[each.number] == "Variant"]
+
     def _other_names(self, subject: EndpointRef) -> list[str]:
         """Names of the route while a revision follows the one that serves: a server that lacks one answers 404."""
         return [*dict.fromkeys([subject.name, *([self.serving.model.name] if self.serving is not None else [])])]
@@ -317,8 +349,13 @@ class RevisionHistory(NamedTuple):
     def return_to(self, number: int) -> RevisionHistory:
         """The history once the spec asks again for a revision that still has its parts: later ones are abandoned."""
         message = f"The spec returned to revision {number}."
-        returned = self._abandon(lambda past: past.number > number and past.state != "Current", message)
-        return returned if self.states[number] == "Current" else returned.start(number)
+        returned = self._abandon(lambda past: past.number > number and past.state not in HELD, message)
+        return returned if self.states[number] == "Current" else returned._without_role(number).start(number)
+
+    def _without_role(self, number: int) -> RevisionHistory:
+        """The history with a revision that is no variant any more: its role changes, and it is not started anew."""
+        free = {"experiment": None, "variant": None, "until": None, "replicas": None}
+        return self._change(lambda past: replace(past, **free) if past.number == number else past)
 
     def depart(self) -> RevisionHistory:
         """The history once the revision that served is gone, before another one serves."""

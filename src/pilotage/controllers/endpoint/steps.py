@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from pilotage.api.endpoint_status import RolloutDecision
+from pilotage.api.endpoint_status import ClaimedExperiment, RolloutDecision
 from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.controllers.endpoint.revisions import RequestedRevision, Revision
 from pilotage.controllers.endpoint.rolling import RolloutInputs
+from pilotage.controllers.endpoint.variants import ExperimentInputs
 from pilotage.controllers.routing import Routed
 from pilotage.kube import Resource
 from pilotage.serving.parts import Capabilities, Readiness
@@ -55,6 +56,8 @@ class Observed(NamedTuple):
     """Reason why one of them does not go on; empty: none is blocked."""
     rolling: RolloutInputs = RolloutInputs()
     """The sides of a rollout in steps, without their readiness."""
+    experiments: ExperimentInputs = ExperimentInputs()
+    """The experiments on the endpoint."""
     accepted: bool = False
     """`DryRun` succeeded. If it fails, `requested` becomes the problem."""
     applied: AppliedParts | None = None
@@ -135,6 +138,8 @@ class WriteStatus(NamedTuple):
     replacing: int = 0
     """Number of groups of former parts that are being torn down."""
     requeue_after: float | None = None
+    experiments: tuple[ClaimedExperiment, ...] = ()
+    """The claims of experiments, as far as they are met."""
 
 
 EndpointStep: TypeAlias = (
