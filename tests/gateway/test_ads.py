@@ -6,6 +6,8 @@ import contextlib
 from envoy.service.discovery.v3 import discovery_pb2
 
 from pilotage.gateway.ads import Ads
+from pilotage.gateway.inputs import Service, UpstreamHost
+from pilotage.gateway.program import Program
 from pilotage.gateway.snapshot import CDS, EDS, LDS, SRDS, Snapshot
 from tests.gateway.test_decisions import ADDRESS, claimed, route, up
 
@@ -212,6 +214,36 @@ async def test_a_cluster_that_goes_and_comes_back_gets_its_addresses_before_its_
     assert await talk.acknowledge(EDS) == [SRDS]
     await talk.acknowledge(SRDS)
     assert (await offer).taken
+    await talk.end()
+
+
+async def test_addresses_that_change_while_others_are_under_way_come_next():
+    ads, service = Ads(), Service("ns", "a-1")
+    program = Program(ADDRESS, ads)
+    program.wanted["uid-a"] = route("a", ("a-1", 100))
+    program.hosts |= up("a-1")
+    program.touch(route="uid-a")
+    running = asyncio.create_task(program.run())
+    await asyncio.sleep(0)
+    talk = Talk(ads)
+    await talk.say(CDS)
+    await talk.say(EDS, CLUSTER)
+    for each in (EDS, CDS):
+        await talk.acknowledge(each)
+    for each in (LDS, SRDS):
+        await talk.say(each)
+        await talk.acknowledge(each)
+    assert program.accepted == program.wanted
+    for number in (2, 3):
+        program.hosts[service] = (UpstreamHost(f"10.0.0.{number}", 8000),)
+        program.touch(service=service)
+        await talk.after(0)
+    before = len(talk.sent)
+    assert b"10.0.0.2" in talk.last(EDS).resources[0].resource.value
+    assert await talk.acknowledge(EDS) == [EDS]
+    assert (len(talk.sent), b"10.0.0.3" in talk.last(EDS).resources[0].resource.value) == (before + 1, True)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
     await talk.end()
 
 

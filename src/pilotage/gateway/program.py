@@ -215,14 +215,14 @@ class Program:
         made: dict[str, Claim | None] = dict.fromkeys(connected) | {
             each.route.uid: each for each in claims.decision.claims
         }
-        moved = frozenset(self._moved)
+        moved, self._moved = self._moved, set()  # those that move from now on come with the next offer
         learned = self._kept if self.snapshot is None else ()
         change = self._snapshot.change(made, self.hosts, moved=moved, keep=learned, drop=self._over)
         verdict = await self._ads.offer(change.resources)
         if verdict.taken:
-            self._moved -= moved
             self._accept(changes, claims, change)
             return None
+        self._moved |= moved
         if verdict.type_url == LDS:
             self._say(verdict.text)
             return None  # no route's fault; what it has of the rest cannot be known before it listens
