@@ -10,7 +10,7 @@ import pytest
 
 from pilotage.agent.health import Prober
 from pilotage.agent.journal import LifecycleState
-from pilotage.api.names import LABEL_HOST, LABEL_PROCESS_UID, PROCESSES
+from pilotage.api.names import LABEL_HOST, LABEL_KEEP_ALIVE, LABEL_PROCESS_UID, PROCESSES
 from pilotage.kube import ObjectKey, merge_patch
 from pilotage.processes import identity
 from pilotage.processes.census import PROCESS_UID
@@ -197,6 +197,16 @@ async def test_only_the_recorded_uid_is_deleted(host):
     await host.until(lambda: host.find() is None)
     assert host.slice()["metadata"]["uid"] == theirs.meta.uid
     assert host.processes() == []
+
+
+async def test_an_address_is_labelled_with_how_long_its_service_keeps_connections(host):
+    await host.start()
+    body = service_body("chat-1")
+    body["metadata"]["labels"] |= {LABEL_KEEP_ALIVE: "5", "other": "label"}
+    await host.client.create(SERVICES, body, namespace=NAMESPACE)
+    await host.serving()
+    labels = host.slice()["metadata"]["labels"]
+    assert (labels[LABEL_KEEP_ALIVE], "other" in labels) == ("5", False)
 
 
 async def test_a_copy_with_our_labels_is_somebody_elses(host):

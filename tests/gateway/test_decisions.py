@@ -5,9 +5,11 @@ import json
 import subprocess
 import sys
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilotage.api.names import LABEL_KEEP_ALIVE
 from pilotage.gateway import overload
 from pilotage.gateway.claims import ClaimConflict, ClaimedName, decide
 from pilotage.gateway.counts import Counts, read
@@ -20,6 +22,7 @@ from pilotage.gateway.inputs import (
     UpstreamHost,
     cluster_name,
     copies_name,
+    keep_seconds,
     parsed_name,
     read_hosts,
     takes_requests,
@@ -128,6 +131,28 @@ def test_a_slice_says_who_takes_requests():
     assert hosts({}, ports=[{"name": "a", "port": 1}, {"name": "b", "port": 2}]) == ()
     assert read_hosts([Object.from_dict({"endpoints": None})]) == ()
     assert not takes_requests((UpstreamHost("10.0.0.1", 1, draining=True),))
+
+
+@pytest.mark.parametrize("text", ["", "-1", "x", "5.5", "99999", "٥"])
+def test_a_label_that_is_no_number_keeps_nothing(text):
+    assert keep_seconds(read_hosts([labelled(text)])) == 0
+
+
+def test_connections_are_kept_where_all_servers_do():
+    assert keep_seconds(read_hosts([labelled("60"), labelled("5", "10.0.0.2")])) == 5
+    assert keep_seconds((UpstreamHost("10.0.0.1", 1, keep_seconds=5), UpstreamHost("10.0.0.2", 1))) == 0
+    assert keep_seconds(read_hosts([labelled("60"), labelled("5")])) == 5
+    assert keep_seconds(()) == 0
+
+
+def labelled(text, address="10.0.0.1"):
+    return Object.from_dict(
+        {
+            "metadata": {"name": "x", "namespace": "ns", "labels": {LABEL_KEEP_ALIVE: text}},
+            "ports": [{"port": 1}],
+            "endpoints": [{"addresses": [address]}],
+        }
+    )
 
 
 def test_memory_and_connections_are_bounded_by_the_machine():

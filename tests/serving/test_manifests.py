@@ -4,11 +4,12 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pilotage.api.names import LABEL_KEEP_ALIVE
 from pilotage.serving import backend, desired_objects
 from pilotage.serving.parts import labels
 from pilotage.serving.problems import problems
 from pilotage.serving.runtimes.stop import WITHDRAW_SECONDS
-from tests.serving.cases import ALL, GGUF, UID, Case, cases, subject
+from tests.serving.cases import ALL, GGUF, REPOSITORY, UID, Case, cases, subject
 
 CASES = cases()
 Json = dict[str, Any]
@@ -55,6 +56,21 @@ def test_parts_are_labelled_and_owned_by_nobody(case):
         assert "namespace" not in metadata
         assert part.revision in (7, None)
         assert (part.revision is None) == (part.resource.kind == "PersistentVolumeClaim")
+
+
+@for_every_case
+def test_a_service_says_for_how_long_its_servers_keep_connections(case):
+    for part in desired_objects(case.subject, 7, case.model, ALL):
+        kept = {"vllm": "5", "sglang": "5", "tgi": "60"}.get(case.subject.spec.runtime.name)
+        assert part.body["metadata"]["labels"].get(LABEL_KEEP_ALIVE) == (
+            kept if part.resource.kind == "Service" else None
+        )
+
+
+def test_where_the_user_sets_how_long_connections_are_kept_they_are_not_used_again():
+    env = [{"name": "VLLM_HTTP_TIMEOUT_KEEP_ALIVE", "value": "1"}]
+    for part in desired_objects(subject(runtime={"name": "vllm", "env": env}), 7, REPOSITORY, ALL):
+        assert LABEL_KEEP_ALIVE not in part.body["metadata"]["labels"]
 
 
 @for_every_case

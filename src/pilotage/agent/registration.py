@@ -19,6 +19,7 @@ from pilotage.api.names import (
     LABEL_ENDPOINT,
     LABEL_ENDPOINT_UID,
     LABEL_HOST,
+    LABEL_KEEP_ALIVE,
     LABEL_MANAGED_BY,
     LABEL_PROCESS_UID,
     LABEL_REVISION,
@@ -93,6 +94,8 @@ def manifest(process: Object, entry: JournalEntry, service: Object, host: str, a
         LABEL_HOST: host,
         LABEL_PROCESS_UID: entry.uid,
         **{name: process.meta.labels[name] for name in _COPIED if name in process.meta.labels},
+        # As Kubernetes copies the labels of Services.
+        **{name: value for name, value in service.meta.labels.items() if name == LABEL_KEEP_ALIVE},
     }
     owner = {"apiVersion": "v1", "kind": "Service", "name": entry.service, "uid": service.meta.uid}
     return {

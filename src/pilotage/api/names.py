@@ -27,6 +27,9 @@ LABEL_ENDPOINT = "pilotage.dev/endpoint"
 """The endpoint's name, for people; a name that is too long for a label is cut."""
 LABEL_ENDPOINT_UID = "pilotage.dev/endpoint-uid"
 """UID of the endpoint that it is a part of. Anybody can write it: `ANNOTATION_SEAL` is the proof."""
+LABEL_KEEP_ALIVE = "pilotage.dev/keep-alive-seconds"
+"""Seconds for which the servers of a Service keep a connection open that has no request. On a Service and, copied from
+there, on its EndpointSlices. Without it the gateway uses no connection for a second request."""
 LABEL_REVISION = "pilotage.dev/revision"
 """The number of the revision that it belongs to; what belongs to all of them (the route, the cache) has none."""
 

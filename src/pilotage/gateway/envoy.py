@@ -33,7 +33,7 @@ POLL_SECONDS = 0.05
 _STATS = COUNTED + (
     r"|cluster\..*_copies[0-9]+\.upstream_rq_active_overflow"
     r"|cluster\..*\.(upstream_rq_([1-5]xx|total|retry|rx_reset|pending_overflow)"
-    r"|upstream_cx_(active|connect_fail)|membership_(healthy|total)|version_text|update_(success|rejected))"
+    r"|upstream_cx_(active|total|connect_fail)|membership_(healthy|total)|version_text|update_(success|rejected))"
     r"|http\.gateway\.(downstream_rq_(total|[1-5]xx)|downstream_cx_active|scoped_rds\.main\..*"
     r"|no_route|no_cluster)"
     r"|cluster_manager\.(cds\..*|active_clusters|warming_clusters)|listener_manager\.(lds\..*|listener_.*)"

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from pilotage.api.names import LABEL_KEEP_ALIVE
 from pilotage.kube import Object, ObjectKey, Resource
 from pilotage.kube.names import is_address
 
@@ -121,6 +122,8 @@ class UpstreamHost(NamedTuple):
     address: str
     port: int
     draining: bool = False
+    keep_seconds: int = 0
+    """Seconds for which it keeps a connection open that has no request; 0: a connection has one request only."""
 
 
 Hosts = tuple[UpstreamHost, ...]
@@ -212,7 +215,9 @@ def read_hosts(slices: Iterable[Object]) -> Hosts:
     Ready ones take requests (unset means ready). One that is not, and serves still, is draining; any other is left out.
     """
     found: dict[tuple[str, int], bool] = {}
+    kept: dict[tuple[str, int], int] = {}
     for each in slices:
+        keep_seconds = _keep_seconds(each)
         decoded = each.decode_as(_Slice)
         port = _port(decoded.ports or ())
         if port is None:
@@ -225,7 +230,19 @@ def read_hosts(slices: Iterable[Object]) -> Hosts:
             for address in endpoint.addresses:
                 if is_address(address):
                     found[address, port] = found.get((address, port), True) and draining
-    return tuple(UpstreamHost(address, port, draining) for (address, port), draining in sorted(found.items()))
+                    kept[address, port] = min(kept.get((address, port), keep_seconds), keep_seconds)
+    return tuple(UpstreamHost(*each, draining, kept[each]) for each, draining in sorted(found.items()))
+
+
+def keep_seconds(hosts: Hosts) -> int:
+    """Seconds for which all of them keep a connection open that has no request; 0 where one does not."""
+    return min((each.keep_seconds for each in hosts), default=0)
+
+
+def _keep_seconds(endpoint_slice: Object) -> int:
+    """Its label. Anything but a plain number is none."""
+    text = endpoint_slice.meta.labels.get(LABEL_KEEP_ALIVE, "")
+    return int(text) if re.fullmatch("[0-9]{1,4}", text) else 0
 
 
 def takes_requests(hosts: Hosts) -> bool:

@@ -4,8 +4,8 @@ Every setting that differs from Envoy's default is here because the default does
 
 - A route's time-out of 15 s would cut streams; so would one for silence that is shorter than a long prompt takes.
 - Retries happen where nothing was delivered, and nowhere else.
-- A connection to a server that waits for a request is closed by us before the server closes it: its keep-alive is often
-  5 s. Each has one request only, so that those are left whose client went before they were made.
+- A connection to a server that waits for a request is closed by us before the server closes it. It is used for another
+  one only where the server is known to keep connections, and for how long.
 - 1,024 connections, 1,024 waiting requests and 3 retries at a time are not enough for anybody.
 - Hosts that are draining get nothing new, not even where no other is left (panic mode).
 - A direct answer of more than 4 KiB would have the whole route table refused.
@@ -49,7 +49,8 @@ UNDER_WAY_SECONDS = 1
 """Interval between two lines of the log about a request that is under way."""
 CONNECT_SECONDS_MAX = 2
 IDLE_SECONDS_MAX = 3
-"""Idle time of a connection to a server; below the 5 s after which many servers close it."""
+"""Idle time of a connection that was made for a request whose client has gone since; below the 5 s after which many
+servers close it."""
 PLENTY = 1_000_000
 DIRECT_BYTES_MAX = 4 * 1024 * 1024
 
@@ -116,8 +117,11 @@ def listener(address: str, port: int, access_log: str, measured_log: str = "") -
     }
 
 
-def cluster(name: str) -> Json:
-    """A Service. Its addresses come apart, so that this never changes.
+def cluster(name: str, keep_seconds: int = 0) -> Json:
+    """A Service. Its addresses come apart, so that this hardly ever changes.
+
+    A connection is used again where servers keep it open for `keep_seconds`, and for half of that time at most: then
+    it is not closed from there while a request is under way to it.
 
     Of one that gets copies, the limit is that of requests: a copy beyond it is not sent. With one of connections, it
     would wait, and be sent later.
@@ -141,16 +145,23 @@ def cluster(name: str) -> Json:
         "typed_extension_protocol_options": {
             "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
                 "@type": f"{_TYPES}envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
-                "common_http_protocol_options": {
-                    "idle_timeout": f"{IDLE_SECONDS_MAX}s",
-                    # After each stream llama-server closes its connection and does not say so beforehand: now and then
-                    # another request would have gone into it already, and be lost. (Measured: after 762 of 762.)
-                    "max_requests_per_connection": 1,
-                },
+                "common_http_protocol_options": _kept(keep_seconds) if keep_seconds else _CLOSED,
                 "explicit_http_config": {"http_protocol_options": {}},
             }
         },
     }
+
+
+_CLOSED: Json = {
+    "idle_timeout": f"{IDLE_SECONDS_MAX}s",
+    # After each stream llama-server closes its connection and does not say so beforehand: now and then
+    # another request would have gone into it already, and be lost. (Measured: after 762 of 762.)
+    "max_requests_per_connection": 1,
+}
+
+
+def _kept(seconds: int) -> Json:
+    return {"idle_timeout": f"{seconds / 2:g}s"}
 
 
 def assignment(name: str, hosts: Hosts) -> Json:

@@ -34,7 +34,7 @@ from google.protobuf.message import Message
 from pilotage.gateway import own_routes, resources, scopes, server_paths
 from pilotage.gateway.claims import Claim
 from pilotage.gateway.division import RouteDivision, divide
-from pilotage.gateway.inputs import Hosts, Service, parsed_name
+from pilotage.gateway.inputs import Hosts, Service, keep_seconds, parsed_name
 from pilotage.kube import Json
 
 CDS = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
@@ -146,7 +146,7 @@ class Snapshot:
         assigned = clusters | {name: _service(name) for name in old_clusters}
         gone: dict[str, XdsResource | None] = {name: None for name in drop if name not in clusters}
         made: Changes = {
-            CDS: gone | {name: _cluster(name) for name in clusters},
+            CDS: gone | self._made_clusters(assigned, hosts),
             EDS: gone | {name: _assignment(name, hosts.get(each, ())) for name, each in assigned.items()},
             LDS: {resources.LISTENER: _listener(self._address)},
             SRDS: self._scopes(now, divisions),
@@ -181,6 +181,14 @@ class Snapshot:
             _discard(self._by_host, old.host, uid)
         if new and new.host:
             self._by_host.setdefault(new.host, {})[uid] = None
+
+    def _made_clusters(
+        self, clusters: Mapping[str, Service], hosts: Mapping[Service, Hosts]
+    ) -> dict[str, XdsResource | None]:
+        """Clusters for these Services. One without any address stays as it is: another would be made in its place."""
+        there = self.types[CDS].by_name
+        found = {name: hosts.get(each, ()) for name, each in clusters.items()}
+        return {name: _cluster(name, keep_seconds(each)) for name, each in found.items() if each or name not in there}
 
     def _differing(self, type_url: str, made: Mapping[str, XdsResource | None]) -> dict[str, XdsResource | None]:
         """Those that this snapshot does not have as they are."""
@@ -343,8 +351,8 @@ def _bytes(message: Message) -> bytes:
 
 
 @lru_cache(maxsize=10_000)
-def _cluster(name: str) -> XdsResource:
-    return _pack(_parsed(resources.cluster(name), cluster_pb2.Cluster()), name)
+def _cluster(name: str, keep_seconds: int) -> XdsResource:
+    return _pack(_parsed(resources.cluster(name, keep_seconds), cluster_pb2.Cluster()), name)
 
 
 @lru_cache(maxsize=10_000)

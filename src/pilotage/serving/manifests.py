@@ -4,10 +4,13 @@ import hashlib
 
 import msgspec
 
+from pilotage.api.names import LABEL_KEEP_ALIVE
 from pilotage.kube import Resource
 from pilotage.kube.wire import Json
-from pilotage.serving.parts import DesiredObject, EndpointRef, ResolvedModel, labels
-from pilotage.serving.resources import CLAIMS
+from pilotage.serving.parts import DesiredObject, EndpointRef, ResolvedModel, labels, revision_name
+from pilotage.serving.resources import CLAIMS, SERVICES
+from pilotage.serving.runtimes import RUNTIMES
+from pilotage.serving.runtimes.contract import keep_alive_seconds
 from pilotage.serving.weights import cache_name, scheme_of
 
 TEMPLATE = "pilotage.dev/template"
@@ -30,6 +33,15 @@ def manifest(
         metadata["annotations"] = annotations
     body = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
     return DesiredObject(resource, name, body, revision)
+
+
+def service(endpoint: EndpointRef, revision: int, spec: Json) -> DesiredObject:
+    """The Service of a revision."""
+    made = manifest(SERVICES, endpoint, revision_name(endpoint.name, revision), revision, spec)
+    runtime = endpoint.spec.runtime
+    if seconds := keep_alive_seconds(RUNTIMES[runtime.name], runtime):
+        made.body["metadata"]["labels"][LABEL_KEEP_ALIVE] = str(seconds)
+    return made
 
 
 def digest(value: object) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pilotage.kube import Resource
 from pilotage.kube.wire import Json
-from pilotage.serving.manifests import SCALED_BY, TEMPLATE, claims, digest, manifest
+from pilotage.serving.manifests import SCALED_BY, TEMPLATE, claims, digest, manifest, service
 from pilotage.serving.parts import (
     Capabilities,
     DesiredObject,
@@ -17,7 +17,7 @@ from pilotage.serving.parts import (
 from pilotage.serving.placements.autoscaling import scaler, scaler_of
 from pilotage.serving.placements.contract import Find, ServiceBackend
 from pilotage.serving.pod import PORT_NAME, pod_of
-from pilotage.serving.resources import DEPLOYMENTS, SERVICES
+from pilotage.serving.resources import DEPLOYMENTS
 from pilotage.serving.revision import replicas_of
 from pilotage.serving.workload import readiness_of
 
@@ -57,7 +57,7 @@ def _service(endpoint: EndpointRef, revision: int) -> DesiredObject:
         "selector": labels(endpoint, revision),
         "ports": [{"name": PORT_NAME, "port": SERVICE_PORT, "targetPort": PORT_NAME}],
     }
-    return manifest(SERVICES, endpoint, revision_name(endpoint.name, revision), revision, spec)
+    return service(endpoint, revision, spec)
 
 
 def _deployment(

@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from pilotage.api.host import BYTES_MAX, ProcessSpec, ServedModel
 from pilotage.api.names import PROCESS_FINALIZER, PROCESSES
 from pilotage.kube import Object, Resource
-from pilotage.serving.manifests import manifest
+from pilotage.serving.manifests import manifest, service
 from pilotage.serving.parts import Capabilities, DesiredObject, EndpointRef, Readiness, ResolvedModel, revision_name
 from pilotage.serving.placements.contract import Find, ServiceBackend
 from pilotage.serving.pod import PORT_NAME
 from pilotage.serving.quantity import amount
-from pilotage.serving.resources import SERVICES
 from pilotage.serving.revision import replicas_of
 from pilotage.serving.runtimes import RUNTIMES
 from pilotage.serving.weights import scheme_of
@@ -39,11 +38,9 @@ class _Host:
         capabilities: Capabilities,  # noqa: ARG002
     ) -> list[DesiredObject]:
         """A Service, and a HostProcess for each replica. The Service comes first: the agents add addresses to it."""
-        name = revision_name(endpoint.name, revision)
         ports = [{"name": PORT_NAME, "port": SERVICE_PORT, "targetPort": PORT_NAME}]
-        service = manifest(SERVICES, endpoint, name, revision, {"ports": ports})
         names = [process_name(endpoint, revision, number) for number in range(replicas_of(endpoint.spec))]
-        return [service, *_processes(endpoint, revision, model, names)]
+        return [service(endpoint, revision, {"ports": ports}), *_processes(endpoint, revision, model, names)]
 
     def readiness(self, endpoint: EndpointRef, revision: int, find: Find) -> Readiness:
         """Readiness of the processes."""

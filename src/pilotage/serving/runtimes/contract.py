@@ -106,6 +106,12 @@ class ServerContainer:
     """Whether its processes communicate through /dev/shm, of which a container has 64 MiB."""
 
 
+def keep_alive_seconds(of: "ServingRuntime", runtime: Runtime) -> int:
+    """Seconds for which a server keeps connections; 0 where it does not, or where the user has set another time."""
+    set_by_user = any("KEEP_ALIVE" in each.name.upper() for each in runtime.env)
+    return 0 if set_by_user else of.keep_alive_seconds
+
+
 def default_context(args: Sequence[str], trained: int | None) -> int:  # noqa: ARG001 - a `ServingRuntime.context`
     """`CONTEXT_TOKENS`, whatever the arguments say."""
     return CONTEXT_TOKENS
@@ -132,6 +138,9 @@ class ServingRuntime:
     request_metrics: tuple[str, ...] = ()
     """Metrics at `METRICS_PATH` that together count the requests of the server: those that it works on first, then
     those that wait. Empty: requests cannot be counted; the server then has to finish them after SIGTERM."""
+    keep_alive_seconds: int = 0
+    """Seconds for which the server keeps a connection open that has no request, where it closes none at another time,
+    or says so beforehand; 0: it does not, and a second request on a connection could be lost."""
     loads_repositories: bool = True
     """Whether it loads a repository of a model hub by itself."""
     reads_open_files: bool = False

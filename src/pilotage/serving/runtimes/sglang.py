@@ -40,5 +40,6 @@ RUNTIME = ServingRuntime(
     port=30000,
     in_pod=_in_pod,
     on_host=_on_host,
+    keep_alive_seconds=5,  # of uvicorn
     request_metrics=("sglang:num_running_reqs", "sglang:num_queue_reqs"),
 )

@@ -33,6 +33,7 @@ RUNTIME = ServingRuntime(
     port=8080,
     in_pod=_in_pod,
     on_host=_on_host,
+    keep_alive_seconds=60,  # hyper itself closes none
     lists_models=False,
     request_metrics=("tgi_batch_current_size", "tgi_queue_size"),
     program="text-generation-launcher",

@@ -49,6 +49,7 @@ RUNTIME = ServingRuntime(
     port=8000,
     in_pod=_in_pod,
     on_host=_on_host,
+    keep_alive_seconds=5,  # of uvicorn
     answers_any_name=False,
     request_metrics=("vllm:num_requests_running", "vllm:num_requests_waiting"),
     program="vllm",
