@@ -181,6 +181,35 @@ async def test_a_service_of_somebody_else_leaves_the_route_through_weight_0():
 
 
 @virtual
+async def test_a_header_rule_and_a_mirror_of_somebody_else_leave_the_route_and_no_request_is_moved_unproven():
+    async with edge(Envoy()) as place:
+        await place.deploy(route=PROXY)
+        await place.serving()
+        for name in ("theirs", "shadow"):
+            body = {"metadata": {"namespace": "default", "name": name}, "spec": {"ports": [{"port": 80}]}}
+            await place.user.create(SERVICES, body)
+        main = place.world.find(HTTP_PROXIES, KEY)["spec"]["routes"]
+        ours, shadow = main[0]["services"], {"name": "shadow", "port": 80, "weight": 5, "mirror": True}
+        team = {"header": {"name": "x-team", "exact": "theirs"}}
+        theirs = {"conditions": [{"prefix": "/"}, team], "services": [{"name": "theirs", "port": 80, "weight": 100}]}
+        routes = [theirs, main[0] | {"services": [*ours, shadow]}]
+        await place.user.patch(HTTP_PROXIES, KEY, merge_patch({"spec": {"routes": routes}}))
+        seen: list[list[dict[str, int]]] = []
+
+        def is_ours() -> bool:
+            rules = place.world.find(HTTP_PROXIES, KEY)["spec"]["routes"]
+            now = [{each["name"]: each["weight"] for each in rule["services"]} for rule in rules]
+            if not seen or seen[-1] != now:
+                seen.append(now)
+            return bool(rules == main)
+
+        await place.until(is_ours)
+        await place.until(lambda: place.condition("RouteProgrammed")["status"] == "True")
+        chat = {"chat-1": 100}
+        assert seen[-3:] == [[{"theirs": 100, "chat-1": 0}, chat], [{"theirs": 0, "chat-1": 100}, chat], [chat]]
+
+
+@virtual
 async def test_a_gateway_api_without_time_outs_gets_a_route_without_them():
     async with edge(Envoy()) as place:
         place.world.intercept(no_time_outs)

@@ -78,6 +78,39 @@ async def test_no_request_fails_and_no_stream_is_cut_when_an_endpoint_moves(
         assert (report["failed"], report["cut"], report["errors"]) == (0, 0, [])
 
 
+async def test_no_request_fails_when_a_mix_comes_and_goes(contour: ContourRoutes):
+    """Into a split with a header rule and copies, and out of it while the feed is held for a second."""
+    ready = [await serving(contour, kind, streams=2) for kind in KINDS]
+    loop = asyncio.get_running_loop()
+
+    async def mixed(moving: Moving, old: Backend, new: Backend) -> Mix:
+        third, shadow = [await contour.service(f"{each}-{moving.name[:12]}") for each in ("third", "shadow")]
+        split = (old._replace(weight=60), new._replace(weight=30), third._replace(weight=10))
+        branch = Branch((Header("x-team", "research"),), (third,))
+        mix = Mix(split, (branch,), (Copies(shadow.service, PORT),))
+        assert await moving.move_to(mix, timeouts=PACE) == Done(verified=True)
+        for each in split:
+            await answered(contour, moving, each, times=3)
+        return mix
+
+    async def ended(moving: Moving, mix: Mix, new: Backend) -> dict[str, Any]:
+        others = mix.services - {new.service}
+        assert await moving.move_to(Mix((new,)), others, timeouts=PACE) == Done(verified=True)
+        contour.edge.mark(moving.host)
+        for each in others:
+            await contour.take_down(Backend(each, PORT))
+        await answered(contour, moving, new)
+        return contour.edge.stop_load(moving.host)
+
+    mixes = await asyncio.gather(*(mixed(*each) for each in ready))
+    contour.edge.hold()
+    loop.call_later(1.0, contour.edge.release)
+    moves = zip(ready, mixes, strict=True)
+    for report in await asyncio.gather(*(ended(moving, mix, new) for (moving, _, new), mix in moves)):
+        assert (report["failed"], report["cut"], report["errors"]) == (0, 0, [])
+        assert len(report["after"]) == 1
+
+
 @pytest.mark.parametrize("kind", KINDS)
 async def test_by_the_routers_word_alone_the_same_move_loses_requests(contour: ContourRoutes, kind: str):
     moving, old, new = await serving(contour, kind)

@@ -182,6 +182,15 @@ def test_a_mix_that_would_not_mean_what_it_says_is_not_written(kind, mix, why):
         mixed(kind, mix)
 
 
+def test_an_httproute_is_not_written_with_a_share_of_copies_that_contour_ignores():
+    with pytest.raises(ValueError, match="an HTTPRoute copies all requests, or none"):
+        mixed("HTTPRoute", Mix((OLD,), copies=(Copies("shadow", 8080, 25),)))
+    mirror = {"backendRef": {"name": "shadow", "port": 1}}
+    for share, percent in (({"percent": 5}, 5), ({"fraction": {"numerator": 1}}, 0)):
+        rule = {"backendRefs": [{"name": "a", "port": 1}], "filters": [{"requestMirror": mirror | share}]}
+        assert router("HTTPRoute").mix({"spec": {"rules": [rule]}}).copies == (Copies("shadow", 1, percent),)
+
+
 def test_rules_that_no_mix_has_are_read_as_services_without_a_weight():
     conditions = (
         [{"header": {"name": "a", "regex": "b"}}],

@@ -45,6 +45,8 @@ class HttpRouteRouter(Router):
         if route.gateway is None:
             raise ValueError(f"{request.namespace}/{request.name}: an HTTPRoute without a Gateway")
         mix = checked(request.mix)
+        if any(each.percent != WHOLE for each in mix.copies):
+            raise ValueError("an HTTPRoute copies all requests, or none")
         rules = [_rule(route.path, each, mix.copies) for each in (*mix.branches, Branch((), mix.backends))]
         spec: Json = {"parentRefs": [route.gateway.written()], "rules": rules}
         if route.host:
