@@ -122,6 +122,9 @@ def test_the_census_names_what_is_in_trouble_and_nothing_else():
         ("good", {"phase": "Serving", **conditions(Degraded="False", RouteProgrammed="True")}),
         ("bad", {"phase": "Degraded", **conditions(Degraded="True", RouteProgrammed="False")}),
         ("new", {}),
+        ("rolls", {"rollout": {"phase": "Pausing", "revision": "rolls-2", "step": 3, "weight": {"wanted": 25}}}),
+        ("back", {"rollout": {"phase": "Aborted", "revision": "back-2", "step": 3, "weight": {"wanted": 0}}}),
+        ("on", {"rollout": {"phase": "Promoted", "revision": "on-2", "step": 3, "weight": {"wanted": 100}}}),
         ("leaving", {"phase": "Deleting", **conditions(Degraded="False", RouteProgrammed="False")}),
     )
     teardowns = store(
@@ -141,10 +144,13 @@ def test_the_census_names_what_is_in_trouble_and_nothing_else():
     assert lines == [
         'pilotage_endpoints{phase="Degraded"} 1.0',
         'pilotage_endpoints{phase="Deleting"} 1.0',
-        'pilotage_endpoints{phase="Pending"} 1.0',
+        'pilotage_endpoints{phase="Pending"} 4.0',
         'pilotage_endpoints{phase="Serving"} 1.0',
         'pilotage_endpoint_degraded{name="bad",namespace="chat",reason="R"} 1.0',
         'pilotage_endpoint_route_not_programmed{name="bad",namespace="chat"} 1.0',
+        'pilotage_rollout_step{name="rolls",namespace="chat",revision="rolls-2"} 3.0',
+        'pilotage_rollout_weight{kind="wanted",name="rolls",namespace="chat",revision="rolls-2"} 25.0',
+        'pilotage_rollout_aborted{name="back",namespace="chat"} 1.0',
         f"pilotage_teardown_blocked{{{who.format('stuck')}}} 1.0",
         f"pilotage_teardown_started_timestamp_seconds{{{who.format('stuck')}}} 1.79478721e+09",
         f"pilotage_teardown_started_timestamp_seconds{{{who.format('going')}}} 1.79478722e+09",

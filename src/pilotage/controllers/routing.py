@@ -57,6 +57,18 @@ class Routed(NamedTuple):
     """`status.measured` of a GatewayRoute as it is in the API, if there is any."""
 
 
+class RouteTraits(NamedTuple):
+    """Everything about a route but its mix."""
+
+    models: Sequence[str] = ()
+    """Names by which clients call the model."""
+    measure: bool = False
+    """Whether requests are to be measured, by a router that can."""
+
+
+NO_TRAITS = RouteTraits()
+
+
 class Routing:
     """Writes the routes of endpoints, one step at a time.
 
@@ -72,15 +84,12 @@ class Routing:
         self._since: dict[str, tuple[str, int, Programming, float]] = {}
         self._old_kinds: set[str] = set()
 
-    def part(self, subject: EndpointRef, mix: Mix, models: Sequence[str] = ()) -> DesiredObject:
-        """The route object. EndpointProblem for a kind without a router; ValueError for a mix it cannot have.
-
-        `models`: what clients call the model.
-        """
+    def part(self, subject: EndpointRef, mix: Mix, traits: RouteTraits = NO_TRAITS) -> DesiredObject:
+        """The route object. EndpointProblem for a kind without a router; ValueError for a mix it cannot have."""
         router = _router(subject)
         assert router.resource is not None
         route = subject.spec.route
-        request = RouteRequest(subject.namespace, subject.name, labels(subject), route, mix, models)
+        request = RouteRequest(subject.namespace, subject.name, labels(subject), route, mix, *traits)
         manifest = router.manifest(request)
         if router.kind in self._old_kinds:
             manifest = router.plain(manifest)
@@ -104,23 +113,23 @@ class Routing:
         subject: EndpointRef,
         wanted: Mix,
         running: Collection[str],
-        models: Sequence[str] = (),
+        traits: RouteTraits = NO_TRAITS,
         *,
         reachable: Collection[str] = (),
     ) -> Routed:
         """One step towards a route that says `wanted`. `running`: Services of other revisions that are there.
 
-        `models`: what clients call the model. `reachable`: Services with replicas that answer, so that proxies must
-        know an address of them. EndpointProblem for a mix that a route of this kind cannot have.
+        `reachable`: Services with replicas that answer, so that proxies must know an address of them. EndpointProblem
+        for a mix that a route of this kind cannot have.
         """
         router = _router(subject)
         if problems := router.problems(wanted):
             raise EndpointProblem("RouteCannot", " ".join(problems))
-        found = self.current(subject) or await self._write(subject, first_mix(wanted), models)
+        found = self.current(subject) or await self._write(subject, first_mix(wanted), traits)
         body: Json = found.to_dict()
         now = router.mix(body)
-        if self._is_another(subject, now, models, found):
-            found = await self._write(subject, now, models)
+        if self._is_another(subject, now, traits, found):
+            found = await self._write(subject, now, traits)
             body = found.to_dict()
         status = await self._status(router, subject, body, now, wanted, running, reachable)
         timeouts = ShiftTimeouts(drain_seconds=float(subject.spec.deletion.drain_seconds))
@@ -151,7 +160,7 @@ class Routing:
         )
         match step:
             case WriteMix(mix=mix):
-                await self._write(subject, mix, models)
+                await self._write(subject, mix, traits)
                 named = now.services | mix.services
                 return routed._replace(
                     reason="Moving", text=f"The route is moved: {mix}.", services=named, mix=mix, proven=False
@@ -162,10 +171,10 @@ class Routing:
             case Done(verified=verified):
                 return routed._replace(done=True, verified=verified, reason="Done", text=status.text, again=None)
 
-    def _is_another(self, subject: EndpointRef, mix: Mix, models: Sequence[str], found: Object) -> bool:
+    def _is_another(self, subject: EndpointRef, mix: Mix, traits: RouteTraits, found: Object) -> bool:
         """Whether it differs in more than its mix: the host was changed, or somebody has edited it."""
         try:
-            return not same(self.part(subject, mix, models), found)
+            return not same(self.part(subject, mix, traits), found)
         except ValueError:
             return False  # nothing that we would write: the next step puts all of it right
 
@@ -181,15 +190,15 @@ class Routing:
                     missing.add(name)
         return missing
 
-    async def _write(self, subject: EndpointRef, mix: Mix, models: Sequence[str]) -> Object:
+    async def _write(self, subject: EndpointRef, mix: Mix, traits: RouteTraits) -> Object:
         """Make the route so, without what an old version of its kind does not know."""
         try:
-            return await self._maker.apply(subject, self.part(subject, mix, models))
+            return await self._maker.apply(subject, self.part(subject, mix, traits))
         except ApiError as error:
             if UNDECLARED not in error.message or subject.spec.route.kind in self._old_kinds:
                 raise
         self._old_kinds.add(subject.spec.route.kind)
-        return await self._maker.apply(subject, self.part(subject, mix, models))
+        return await self._maker.apply(subject, self.part(subject, mix, traits))
 
     async def _status(
         self,

@@ -18,6 +18,7 @@ from pilotage.runtime.store import Store
 
 WHO = ("namespace", "name")
 TEARDOWN = (*WHO, "target")
+ROLLOUT = (*WHO, "revision")
 PROCESS = (*WHO, "host")
 
 
@@ -51,7 +52,31 @@ class OperatorMetrics(Collector):
                         unrouted.add_metric(_who(endpoint), 1)
         for phase, number in sorted(phases.items()):
             by_phase.add_metric((phase,), number)
-        return (by_phase, degraded, unrouted, *self._of_teardowns(), *self._of_hosts(), *self._of_processes())
+        return (
+            by_phase,
+            degraded,
+            unrouted,
+            *self._of_rollouts(),
+            *self._of_teardowns(),
+            *self._of_hosts(),
+            *self._of_processes(),
+        )
+
+    def _of_rollouts(self) -> Iterable[Metric]:
+        step = GaugeMetricFamily("pilotage_rollout_step", "Step of a rollout that is under way", labels=ROLLOUT)
+        weight = GaugeMetricFamily("pilotage_rollout_weight", "Weight of a candidate", labels=(*ROLLOUT, "kind"))
+        aborted = GaugeMetricFamily("pilotage_rollout_aborted", "1 for one whose last rollout was aborted", labels=WHO)
+        for endpoint in self._endpoints.list():
+            rollout = endpoint.get("status", "rollout", default=None) or {}
+            if rollout.get("phase") == "Aborted":
+                aborted.add_metric(_who(endpoint), 1)
+            if rollout.get("phase") in (None, "Aborted", "Promoted"):
+                continue
+            who = (*_who(endpoint), str(rollout.get("revision")))
+            step.add_metric(who, rollout.get("step", 0))
+            for kind, value in rollout.get("weight", {}).items():
+                weight.add_metric((*who, kind), value)
+        return step, weight, aborted
 
     def _of_teardowns(self) -> Iterable[Metric]:
         blocked = GaugeMetricFamily("pilotage_teardown_blocked", "1 for one that does not go on", labels=TEARDOWN)

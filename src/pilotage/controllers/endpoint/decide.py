@@ -300,7 +300,7 @@ class _Deciding:
         rolling = Rolling(self.history, self.spec, self.rollout_inputs(), self.now)
         routed, before = self.observed.routed, rolling.state
         if routed is None:
-            return self.ends_with(self.move(self.mixed(rolling.mix())))
+            return self.ends_with(self.move(self.mixed(rolling.mix()))._replace(measure=rolling.is_measured))
         if isinstance(routed, EndpointProblem):
             self.problem = routed
             return self.reports()

@@ -44,7 +44,7 @@ from pilotage.controllers.endpoint.steps import (
 from pilotage.controllers.endpoint.teardown_records import TeardownRecords
 from pilotage.controllers.endpoint.variants import ExperimentInputs, RequestedVariant
 from pilotage.controllers.proof import uids_of
-from pilotage.controllers.routing import Routed, Routing
+from pilotage.controllers.routing import Routed, RouteTraits, Routing
 from pilotage.kube import PODS, Client, Json, Object, ObjectKey, Resource, merge_patch
 from pilotage.runtime.clock import utc_now
 from pilotage.runtime.events import Recorder
@@ -297,7 +297,9 @@ class EndpointReconcile:
         await self._record(self._route())
         routing = self._with.routing
         try:
-            routed = await routing.move(self._subject, step.mix, step.others, step.models, reachable=step.reachable)
+            routed = await routing.move(
+                self._subject, step.mix, step.others, RouteTraits(step.models, step.measure), reachable=step.reachable
+            )
             for route in self._route():
                 if (made := routing.current(self._subject)) is not None:
                     self._ledger.made(route, made.meta.uid)

@@ -234,6 +234,11 @@ class Rolling(NamedTuple):
         keys = tuple(("header", each.header) if each.header else ("body", each.body or "") for each in assign.key)
         return Stickiness(keys, self.state.revision)
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether an analysis needs the numbers of its requests."""
+        return awaits_verdict(self.canary) is not None
+
     # Sizes
 
     def ready(self, revision: Revision) -> int:

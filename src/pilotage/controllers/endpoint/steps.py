@@ -106,6 +106,8 @@ class MoveRoute(NamedTuple):
     """Names by which clients may call the model."""
     reachable: frozenset[str] = frozenset()
     """Services of the mix that have replicas which answer."""
+    measure: bool = False
+    """Whether an analysis needs the numbers of these requests."""
 
 
 class AnnounceServing(NamedTuple):
