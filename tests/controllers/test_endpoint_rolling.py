@@ -50,7 +50,7 @@ def up(ready: int, desired: int | None = None) -> Readiness:
 
 
 def replicas(each: Any) -> int:
-    return next(part.body["spec"]["replicas"] for part in each.parts if part.resource == DEPLOYMENTS)
+    return int(next(part.body["spec"]["replicas"] for part in each.parts if part.resource == DEPLOYMENTS))
 
 
 def bounds(each: Any) -> tuple[int, int]:

@@ -8,17 +8,20 @@ from pilotage_sim.explore import explore, run_plan
 from pilotage_sim.plan import FaultKind, single_faults
 from pilotage_sim.scenarios.endpoint import EndpointLife
 from pilotage_sim.scenarios.endpoint_gateway import EndpointBehindGateway
+from pilotage_sim.scenarios.rollout import EndpointRollout
 
 SAMPLE = 15
 LAST_PATCHES = 10
 """Number of the patches that the operator sends at the end of the story, while the endpoint is deleted."""
 
 
-@pytest.mark.parametrize("scenario", [EndpointLife, EndpointBehindGateway])
-def test_an_endpoint_lives_and_goes_under_single_faults(scenario):
-    report = explore(scenario, plans_max=SAMPLE)
+@pytest.mark.parametrize(
+    ("scenario", "sample"), [(EndpointLife, SAMPLE), (EndpointBehindGateway, SAMPLE), (EndpointRollout, SAMPLE // 2)]
+)
+def test_an_endpoint_lives_and_goes_under_single_faults(scenario, sample):
+    report = explore(scenario, plans_max=sample)
     sys.stdout.write(f"{report}\n")
-    assert report.played == SAMPLE < report.possible, str(report)
+    assert report.played == sample < report.possible, str(report)
     assert report.failures == [], str(report)
 
 

@@ -7,6 +7,7 @@ from pilotage_sim.scenarios.endpoint_gateway import EndpointBehindGateway
 from pilotage_sim.scenarios.informer import InformerScenario
 from pilotage_sim.scenarios.leader import LeaderScenario
 from pilotage_sim.scenarios.model import ModelScenario
+from pilotage_sim.scenarios.rollout import EndpointRollout
 from pilotage_sim.scenarios.teardown import SmallestTeardown
 from pilotage_sim.scenarios.teardown_by_operator import (
     DefinitionByCaches,
@@ -54,6 +55,7 @@ TEARDOWNS_BY_OPERATOR = {
 SCENARIOS: dict[str, type[Scenario]] = {
     "endpoint": EndpointLife,
     "endpoint-gateway": EndpointBehindGateway,
+    "rollout": EndpointRollout,
     "informer": InformerScenario,
     "leader": LeaderScenario,
     "model": ModelScenario,
