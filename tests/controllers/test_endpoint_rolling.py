@@ -84,6 +84,11 @@ def test_a_surge_that_finds_no_resources_is_given_up_after_a_minute():
         assert found is not None
         assert found.sizes is not None
         assert (found.sizes.surge, found.sizes.serving, found.sizes.candidate) == (surge, serving, 1)
+        assert [each.what for each in found.decisions] == ["Starting", *["CapacityShort"] * (not surge)]
+    assert found is not None
+    assert found.decisions[-1].text == (
+        "chat-2: 0/3 nodes: 3 Insufficient nvidia.com/gpu. One replica of chat-1 makes room (2 of 3 serve meanwhile)."
+    )
     for stays in (endpoint({"surge": 1}), endpoint({}, replicas=1)):
         found = rolling(stays, late, readiness={1: up(3), 2: SHORT}, existing={1: 3, 2: 1}).after(SETTLED).rollout
         assert found is not None

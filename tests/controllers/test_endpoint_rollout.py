@@ -305,8 +305,12 @@ async def test_a_restart_in_a_rollout_changes_nothing(steps):
         ({"route": GATEWAY, "strategy": {"type": "Canary", "canary": {"surge": 0}}}, "strategy Recreate"),
         ({"route": {"kind": "Ingress", "host": "chat.example.com"}}, "has no weights"),
         ({"route": {"kind": "None"}}, "has no weights"),
+        (
+            {"route": GATEWAY, "strategy": {"type": "Canary", "canary": {"steps": [{"job": {"image": "eval"}}]}}},
+            "does not run Jobs as steps of a rollout: take step 1 out",
+        ),
     ],
-    ids=["one replica without surge", "no weights", "no route"],
+    ids=["one replica without surge", "no weights", "no route", "a Job"],
 )
 async def test_what_cannot_move_in_steps_is_refused_and_nothing_is_made(spec, words):
     async with place() as cluster:

@@ -102,7 +102,7 @@ def begun(
     )
     if is_return:
         return _promoting(made, now, "The spec returned to a revision that still runs.")
-    return _noted(made, "Starting", "", now)
+    return noted(made, "Starting", "", now)
 
 
 def advanced(
@@ -131,7 +131,7 @@ def aborting(state: RolloutState, why: str, now: dt.datetime) -> RolloutState:
         weight=replace(state.weight, wanted=0),
         message=why[:TEXT_MAX],
     )
-    return _noted(made, "Aborting", why, now)
+    return noted(made, "Aborting", why, now)
 
 
 def target_of(state: RolloutState, weight: int) -> int:
@@ -233,7 +233,7 @@ class _Machine(NamedTuple):
     def back(self, state: RolloutState) -> RolloutState:
         if self.facts.alone and self.facts.alone != state.revision:
             made = replace(state, phase="Aborted", since=format_time(self.now))
-            return _noted(made, "Aborted", state.message, self.now)
+            return noted(made, "Aborted", state.message, self.now)
         return state
 
     def promotion(self, state: RolloutState) -> RolloutState:
@@ -241,7 +241,7 @@ class _Machine(NamedTuple):
             return replace(state, phase="Promoting", message="")
         if self.facts.alone == state.revision:
             made = replace(state, phase="Promoted", since=format_time(self.now), message="")
-            return _noted(made, "Promoted", "", self.now)
+            return noted(made, "Promoted", "", self.now)
         return state
 
     def starting(self, state: RolloutState) -> RolloutState:
@@ -304,7 +304,7 @@ class _Machine(NamedTuple):
             weight=replace(state.weight, wanted=wanted),
             message="",
         )
-        return _noted(made, _PHASES[kind], _named(step), self.now)
+        return noted(made, _PHASES[kind], _named(step), self.now)
 
     def edited(self, state: RolloutState) -> RolloutState:
         """The rollout after its steps were edited."""
@@ -352,7 +352,7 @@ def _promoting(state: RolloutState, now: dt.datetime, why: str) -> RolloutState:
         weight=VariantShare(100, state.weight.programmed, state.weight.effective),
         message="",
     )
-    return _noted(made, "Promoting", why, now)
+    return noted(made, "Promoting", why, now)
 
 
 def _until(step: CanaryStep, since: dt.datetime) -> str | None:
@@ -364,7 +364,8 @@ def _until(step: CanaryStep, since: dt.datetime) -> str | None:
     return format_time(whole + dt.timedelta(seconds=seconds_of(duration)))
 
 
-def _noted(state: RolloutState, what: str, text: str, now: dt.datetime) -> RolloutState:
+def noted(state: RolloutState, what: str, text: str, now: dt.datetime) -> RolloutState:
+    """The rollout with one more transition."""
     made = RolloutDecision(what, state.step, format_time(now), text[:TEXT_MAX])
     return replace(state, decisions=[*state.decisions, made][-DECISIONS_MAX:])
 

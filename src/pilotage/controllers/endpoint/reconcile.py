@@ -61,7 +61,7 @@ _log = structlog.get_logger(__name__)
 
 SILENT_SECONDS = 2.0
 """Pause while the agent of a Host has to be heard of: it renews its Lease every few seconds."""
-WORSE = ("Aborting", "Aborted")
+WORSE = ("Aborting", "Aborted", "CapacityShort")
 """Transitions of a rollout that a person should know of."""
 PARTS_AT_ONCE = 50
 """Number of parts after which other reconciles get the event loop: an endpoint may have a thousand."""

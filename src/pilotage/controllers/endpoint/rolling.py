@@ -28,6 +28,7 @@ from pilotage.controllers.endpoint.canary import (
     advanced,
     awaits_verdict,
     begun,
+    noted,
     scale_of,
     target_of,
 )
@@ -295,6 +296,8 @@ class Rolling(NamedTuple):
     def after(self, routed: Routed) -> RevisionHistory:
         """The history after the route was observed: the next step, the next sizes, and perhaps the end."""
         state = replace(self.state, sizes=self.short_of_resources())
+        if state.sizes != self.sizes:
+            state = noted(state, "CapacityShort", self.making_room(), self.now)
         here = self._replace(history=self.history._replace(rollout=state), inputs=self.inputs._replace(mix=routed.mix))
         alone = next(iter(routed.mix.services)) if routed.done and len(routed.mix.services) == 1 else ""
         serving, candidate, _ = here.planned(proven=routed.proven, alone=alone)
@@ -372,6 +375,13 @@ class Rolling(NamedTuple):
         if self.canary.surge == AUTO and sizes.surge and sizes.total > 1 and waits and not self.is_leaving:
             return replace(sizes, surge=0)
         return sizes
+
+    def making_room(self) -> str:
+        """The consequence of resources that are short, for people."""
+        total = self.sizes.total
+        return (
+            f"{self.shortage()} One replica of {self.serving.name} makes room ({total - 1} of {total} serve meanwhile)."
+        )
 
     def ended(self, history: RevisionHistory) -> RevisionHistory:
         """The history with the roles changed, if the rollout has ended."""
