@@ -213,3 +213,46 @@ async def test_the_header_of_the_key_is_ours_alone(gateway, ns):
     seen = {name.lower() for each in servers for headers in each.headers for name in headers}
     assert "x-user" in seen
     assert not {each for each in seen if "pilotage" in each}
+
+
+async def test_a_key_in_the_body_is_found_by_every_way_in(gateway, ns):
+    servers = [await gateway.server(ns, each) for each in ("b-1", "b-2")]
+    names = {"models": [f"{ns}-body"], "host": "body.example.com"}
+    assign = {"keys": [{"body": "user"}, {"header": "x-user"}]}
+    spec = {"assign": assign, "branches": [branch({"x-tier": "gold"}, **{"b-1": 50, "b-2": 50})], **names}
+    await gateway.route(ns, "body", {"b-1": 50, "b-2": 50}, **spec)
+
+    async def asked(user, **headers):
+        body = {"model": f"{ns}-body", "user": user, "nested": {"user": "other"}}
+        by_host = {"Host": "body.example.com"}
+        answers = [
+            await gateway.post("/v1/x", body, headers=headers),
+            await gateway.post(f"/endpoints/{ns}/body/v1/x", body, headers=headers),
+            await gateway.post("/v1/x", body, headers=headers | by_host),
+        ]
+        return {(status, answer["server"]) for status, answer in answers}
+
+    odd = ["a\r\nx-pilotage-key: 1", "é" * 300, 'quote "', 7, *(f"user-{number}" for number in range(20))]
+    sides = [await asked(user) for user in odd]
+    assert {len(each) for each in sides} == {1}
+    assert set.union(*sides) == {(200, "b-1"), (200, "b-2")}
+    assert [await asked(user, **{"x-tier": "gold"}) for user in odd] == sides
+    for user, side in zip(odd, sides, strict=True):  # the first place that has one counts
+        assert await asked(user, **{"x-user": "somebody else"}) == side
+    # Another place of the same key is another way to the same side, and the body reaches the server as it was.
+    for user in ("user-1", "user-2"):
+        status, answer = await gateway.get(f"/endpoints/{ns}/body/v1/x", headers={"x-user": user})
+        assert {(status, answer["server"])} == await asked(user)
+    assert all(b'"nested"' in each for server in servers for each in server.bodies if each)
+    # Without a key, too large to be searched, or no JSON: at random, and served all the same.
+    path = f"/endpoints/{ns}/body/v1/x"
+    large = {"user": "user-1", "pad": "x" * 5_000_000}
+    assert {(await gateway.post(path, large))[0] for _ in range(3)} == {200}
+    for body, kind in (("user=me", "text/plain"), ("{not json", "application/json"), ("", "application/json")):
+        sent = {"data": body, "headers": {"Content-Type": kind}}
+        answers = [await gateway.http.post(f"{gateway.url}{path}", **sent) for _ in range(20)]
+        assert {each.status for each in answers} == {200}
+        for each in answers:
+            each.release()
+    free = {str(await gateway.post(path, {"user": None})) for _ in range(40)}
+    assert len(free) == 2

@@ -23,6 +23,11 @@ def holder(bytes_max: int) -> Json:
     return {"@type": f"{_TYPES}envoy.extensions.filters.http.buffer.v3.Buffer", "max_request_bytes": bytes_max}
 
 
+def json_only() -> Json:
+    """Part of the rules: bodies that say that they are JSON."""
+    return {"allow_content_types_regex": {"regex": r"(?i)application/([-.a-z0-9]+\+)?json(\s*;.*)?"}}
+
+
 def finder() -> Json:
     """Puts the `model` of a JSON body where routes can match it. What is nested deeper does not count."""
     lacks = {"metadata_namespace": METADATA, "key": "lacks", "value": "model"}
@@ -37,6 +42,6 @@ def finder() -> Json:
                     "on_error": lacks,
                 }
             ],
-            "allow_content_types_regex": {"regex": r"(?i)application/([-.a-z0-9]+\+)?json(\s*;.*)?"},
+            **json_only(),
         },
     }

@@ -54,6 +54,8 @@ servers close it."""
 PLENTY = 1_000_000
 DIRECT_BYTES_MAX = 4 * 1024 * 1024
 
+_HOLDABLE: Json = {"name": "content-length", "range_match": {"start": 0, "end": BODY_BYTES_MAX + 1}}
+"""Requests whose body can be searched for a key. Others are passed on, without one."""
 _NOBODY: Json = {"address_prefix": "::", "prefix_len": 128}
 """No client has this address. An empty list would mean the default: all private addresses."""
 _TYPES = "type.googleapis.com/"
@@ -94,7 +96,7 @@ def listener(address: str, port: int, access_log: str, measured_log: str = "") -
             {"name": finder.HOLDER, "typed_config": finder.holder(BODY_BYTES_MAX), "disabled": True},
             {"name": finder.NAME, "typed_config": finder.finder(), "disabled": True},
             scopes.chooser(),
-            keys.key_filter(),
+            *keys.key_filters(BODY_BYTES_MAX),
             tokens.token_filter(),
             {
                 "name": "envoy.filters.http.router",
@@ -206,6 +208,7 @@ def virtual_host(name: str, domains: Sequence[str]) -> Json:
     return {
         "name": name,
         "domains": [*domains],
+        **keys.hold_nothing(),
         "retry_policy": {
             "retry_on": "connect-failure,refused-stream,reset-before-request",
             "num_retries": 3,
@@ -247,11 +250,16 @@ def _below(prefix: str) -> tuple[Json, Json]:
 
 def _leading_to(route: ProxiedRoute, match: Json, division: RouteDivision, **action: object) -> list[Json]:
     """Routes of the requests that match: a branch each, the first one that matches counts, and that of all others."""
-    main, *others = [_shared_out(route, match, division, branch, **action) for branch in range(len(division.shares))]
-    return [
-        each | {"match": match | {"headers": [_exactly(*header) for header in branch.headers]}}
-        for branch, each in zip(route.branches, others, strict=True)
-    ] + [main]
+    found = []
+    for branch in (*range(1, len(division.shares)), 0):
+        headers = [_exactly(*header) for header in route.branches[branch - 1].headers] if branch else []
+        made = _shared_out(route, match, division, branch, **action)
+        searched = keys.in_body(route, BODY_BYTES_MAX) if division.shares[branch] else {}
+        if searched:
+            filters = {"typed_per_filter_config": {**made["typed_per_filter_config"], **searched}}
+            found.append(made | filters | {"match": {**match, "headers": [*headers, _HOLDABLE]}})
+        found.append(made | {"match": {**match, "headers": headers}} if headers else made)
+    return found
 
 
 def _exactly(name: str, value: str) -> Json:
@@ -271,9 +279,8 @@ def _shared_out(route: ProxiedRoute, match: Json, division: RouteDivision, branc
         action["request_mirror_policies"] = [_copied(route, each) for each in route.copies]
     filters = keys.by_key(route) | (tokens.counted() if route.measure else {})
     measured = {"measured": stratum_name(route, division, branch)} if route.measure else {}
-    return _to_servers(route, match, {"weighted_clusters": clusters, **action}, measured) | (
-        {"typed_per_filter_config": filters} if filters else {}
-    )
+    made = _to_servers(route, match, {"weighted_clusters": clusters, **action}, measured)
+    return made | ({"typed_per_filter_config": filters} if filters else {})
 
 
 def _copied(route: ProxiedRoute, copies: GatewayCopies) -> Json:
