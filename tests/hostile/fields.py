@@ -106,6 +106,8 @@ def _metadata() -> Iterator[Case]:
         {"labels": _LABELS},
         {"labels": {LABEL_ENDPOINT_UID: "", LABEL_REVISION: "-1"}},
         {"annotations": dict.fromkeys(_LABELS, VICTIM_UID)},
+        {"annotations": {f"pilotage.dev/{name}": f"{VICTIM}/{VICTIM_NAME}-1/all" for name in _INTENTS}},
+        {"annotations": {f"pilotage.dev/{name}": "x" * 40_000 for name in _INTENTS}},
         {"finalizers": ["attacker.example/never"]},
         {"ownerReferences": [owner]},
         {"ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}]},
@@ -163,6 +165,7 @@ _LABELS = {
     LABEL_ENDPOINT_UID: VICTIM_UID,
     LABEL_REVISION: "1",
 }
+_INTENTS = ("promote", "abort", "hold", "retry")
 _TARGET = {"apiVersion": "pilotage.dev/v1alpha1", "kind": "ServingEndpoint", "name": VICTIM_NAME}
 _MODEL = {"source": "hf://org/repo/model.gguf"}
 _BASES: dict[str, list[dict[str, Any]]] = {
@@ -180,6 +183,12 @@ _BASES: dict[str, list[dict[str, Any]]] = {
     "Model": [{"metadata": {}, "spec": _MODEL}],
     "Teardown": [teardown(spec={"allParts": True, "target": _TARGET | {"namespace": ATTACKER, "uid": VICTIM_UID}})],
     "HostProcess": [process(spec={"host": "gpu-1"})],
+    "Experiment": [
+        {
+            "metadata": {},
+            "spec": {"endpoint": {"name": VICTIM_NAME}, "variants": [{"name": "q8", "weight": 10, "same": True}]},
+        }
+    ],
     "GatewayRoute": [gateway_route(spec={"backends": [{"service": "assistant-1"}]})],
 }
 
