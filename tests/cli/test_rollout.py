@@ -83,7 +83,7 @@ def test_one_that_rests_is_named_with_the_way_back():
     rests = revision(1, "Resting") | {"until": "2026-01-01T00:25:00Z"}
     promoted = serving("a", 2, rests) | {"rollout": rolling("a", "Promoted", 6)["rollout"]}
     lines = shown(promoted)
-    assert "a-1 rests for another 5m: until then, a rollback starts nothing." in lines
+    assert "a-1 rests for another 5m. With a rollback until then, all requests go back in about a second." in lines
     assert lines[-1] == "Next: pilotage rollback a -n chat"
 
 
@@ -238,7 +238,25 @@ def test_a_rollback_to_one_that_rests_says_that_nothing_is_started(chat: Chat):
     chat.write("a", {"history": [revision(1, "Resting"), revision(2, "Current", OTHER)]})
     ran = chat.run("rollback", "a", "--no-wait")
     assert ran.code == 0, ran.err
-    assert "returns to a-1, which still runs: all requests go back in about a second, without steps" in ran.out
+    assert "returns to a-1, which still runs, without steps: all requests go back in about a second" in ran.out
+
+
+def test_a_rollback_to_one_that_has_kept_fewer_replicas_says_that_the_others_start_first(chat: Chat):
+    rests = revision(1, "Resting") | {"replicas": 1}
+    status = serving("a", 2) | {"history": [rests, revision(2, "Current", OTHER)]}
+    chat.make("a", status | {"replicas": {"ready": 2, "desired": 2}}, model={"source": OTHER}, replicas=2)
+    ran = chat.run("rollback", "a", "--no-wait")
+    assert "it has kept 1 of 2 replicas, and the others start first" in ran.out
+
+
+def test_a_redeploy_that_waits_for_an_experiment_says_so_at_once(chat: Chat):
+    chat.make("a", serving("a"))
+    waits = serving("a", waitingFor="experiment/q8 runs.")
+    waits["conditions"][1] = condition("Progressing", True, "ExperimentRuns", "experiment/q8 runs.")
+    with chat.answering("a", waits, generation=2):
+        ran = chat.run("redeploy", "a", "--model", OTHER, "--timeout", "2")
+    assert ran.code == 1
+    assert ran.out.splitlines()[1].startswith("up       experiment/q8 runs.")
 
 
 def test_an_aborted_revision_is_not_what_a_redeploy_waits_for(chat: Chat):

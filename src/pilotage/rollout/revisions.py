@@ -71,8 +71,16 @@ def returns(endpoint: StoredEndpoint, number: int | None) -> str:
     target = revision_to_restore(endpoint, number)
     name = f"{endpoint.metadata.name}-{target.number}"
     if target.state == "Resting":
-        return f"returns to {name}, which still runs: all requests go back in about a second, without steps"
+        return f"returns to {name}, which still runs, without steps: {rest_words(endpoint, target)}"
     return f"goes back to {name}, which serves" if name == endpoint.status.revision else ""
+
+
+def rest_words(endpoint: StoredEndpoint, past: PastRevision) -> str:
+    """The time that a return to a resting revision takes, in words."""
+    total = endpoint.status.replicas.desired
+    if past.replicas is None or past.replicas >= total:
+        return "all requests go back in about a second"
+    return f"it has kept {past.replicas} of {total} replicas, and the others start first"
 
 
 def differing(spec: Json, old: Json, names: Iterable[str]) -> list[str]:

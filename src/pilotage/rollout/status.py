@@ -16,6 +16,8 @@ from pilotage.teardown.snapshot.fields import text
 SETTLE_SECONDS = 3.0
 """An endpoint that is degraded for a shorter time than this may just not have been reconciled again."""
 
+EXPERIMENT_RUNS = "ExperimentRuns"
+"""Reason of the condition Progressing while a change waits for the end of an experiment."""
 _ROUTE_WORDS = {
     "ProvenByProxy": "programmed, proven by the proxy",
     "AcceptedUnverified": "accepted; whether the proxy has it is not proven",
@@ -138,6 +140,8 @@ def _steps(endpoint: StoredEndpoint, goal: RolloutGoal) -> list[RolloutStep]:
     name = f"{endpoint.metadata.name}-{newest.number}" if newest else ""
     up = newest is not None and newest.state == "Current"
     state = under_way(endpoint)
+    if _waits(endpoint)[0] == EXPERIMENT_RUNS:
+        return [RolloutStep("up", "active", _what_is_missing(endpoint), "", *_waits(endpoint))]
     steps = [_up(endpoint, name, up=up) if state is None else _candidate(state)]
     if text(endpoint.spec, "route", "kind") not in ("", "None"):
         steps.append(_route(endpoint, up=up))
@@ -199,7 +203,7 @@ def _gone(endpoint: StoredEndpoint, old: str, *, up: bool) -> RolloutStep:
         return RolloutStep("gone", "done", old, old)
     past = revision_named(endpoint, old)
     if past is not None and past.state == "Resting":
-        return RolloutStep("gone", "done", f"{old} rests, and a rollback to it starts nothing, until {past.until}", old)
+        return RolloutStep("gone", "done", f"{old} rests until {past.until}: a rollback to it takes no steps", old)
     shown = ", ".join(f"{entry.kind.lower()}/{entry.name}" for entry in left[:2])
     more = f" and {len(left) - 2} more" if len(left) > 2 else ""
     return RolloutStep("gone", "active" if up else "later", f"{shown}{more} left ({old})", old)

@@ -455,3 +455,13 @@ def test_a_rollout_that_does_not_go_on_by_itself_is_the_root_with_the_commands_t
 @pytest.mark.parametrize("subject", [rolling("Pausing", 3, ""), rolling("Shifting", 1, "")])
 def test_a_rollout_in_time_is_not_stuck(subject: Item) -> None:
     assert exit_code(ask(subject)) == 0
+
+
+def test_a_change_that_waits_for_an_experiment_names_it() -> None:
+    waits = {"type": "Progressing", "status": "True", "reason": "ExperimentRuns", "message": "experiment/q8 runs."}
+    claims = [{"name": "q8", "phase": "Running"}, {"name": "other", "phase": "Refused"}]
+    status = {"phase": "Serving", "observedGeneration": 1, "conditions": [waits], "experiments": claims}
+    told = ask(item(ENDPOINTS, "chat", metadata={"uid": "u-chat", "generation": 1}, status=status))
+    assert (root_codes(told), exit_code(told)) == ({CauseCode.ROLLOUT_WAITS}, 1)
+    assert "HELD: experiment/q8 runs." in text_of(told)
+    assert [each.command for each in remedies_of(told)] == ["pilotage terminate q8 -n shop"]

@@ -36,7 +36,8 @@ async def rollback(name: str, revision: int | None, namespace: str, patience: Pa
 
     Model, runtime, placement, resources and cache become what they were: in the revision that still serves, after a
     redeploy that failed or is under way, and else in a new one. Replicas, route and the rest stay as they are. A
-    revision that rests after a rollout in steps still runs: it gets all requests back in about a second, without steps.
+    revision that rests after a rollout in steps still runs: it gets all requests back without steps, in about a second
+    if it has kept all of its replicas.
 
     Exit codes: 0 it serves, 1 it does not, or somebody else's change came in between, 2 bad usage or no such revision,
     3 the API could not be reached, 130 Ctrl-C (the operator continues).

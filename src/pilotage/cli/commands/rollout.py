@@ -20,7 +20,7 @@ from pilotage.cli.steps import follow_shown
 from pilotage.kube import ObjectKey
 from pilotage.rollout.follow import FollowedRollout
 from pilotage.rollout.requests import get
-from pilotage.rollout.revisions import revision_named
+from pilotage.rollout.revisions import rest_words, revision_named
 from pilotage.rollout.steps import ENDS, ShownStep, next_commands, shown_sides, shown_steps, under_way
 from pilotage.teardown.snapshot.fields import seconds_since, span, text
 from pilotage.teardown.snapshot.world import Name
@@ -116,8 +116,8 @@ def _without(endpoint: StoredEndpoint, state: RolloutState | None, now: dt.datet
     for past in endpoint.status.history:
         left = seconds_since(now, past.until or "")
         if past.state == "Resting" and left is not None and left < 0:
-            rests = f"{name}-{past.number} rests for another {span(-left)}: until then, a rollback starts nothing."
-            lines += _fitted(rests)
+            rests = f"{name}-{past.number} rests for another {span(-left)}. With a rollback until then,"
+            lines += _fitted(f"{rests} {rest_words(endpoint, past)}.")
     return lines
 
 

@@ -277,7 +277,7 @@ class _Machine(NamedTuple):
         said = verdict.text if verdict is not None else "There are no measured numbers yet."
         if not self.is_over(state):
             return False, said
-        return False, f"The time for the analysis is over. {said} Promote or abort."
+        return False, f"The time for the analysis is over. {said.rstrip('.')}. Promote or abort."
 
     def _job(self, state: RolloutState, _: CanaryStep) -> tuple[bool, str]:
         return self.is_skipped(state) or bool(self.answered(state, "Passed")), "The Job has not ended."

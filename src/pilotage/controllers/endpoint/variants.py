@@ -109,7 +109,7 @@ class Variants(NamedTuple):
                 return EndpointProblem(
                     "ExperimentRuns",
                     f"experiment/{claim.name} runs{until}, and what it compares with has to stay. End it with "
-                    f"`pilotage experiment end {claim.name}`, or wait: then the new spec is rolled out.",
+                    f"`pilotage terminate {claim.name}`, or wait: then the new spec is rolled out.",
                     waits=True,
                 )
         return None

@@ -285,7 +285,7 @@ class CauseCode(enum.StrEnum):
     PROCESS_NOT_READY = "process-not-ready"
     """A server on a Host does not run, and its agent says why; or a step to its Host."""
     ROLLOUT_WAITS = "rollout-waits"
-    """A rollout in steps is held, paused until somebody acts, or was aborted; its status says why."""
+    """A rollout is held, paused until somebody acts, was aborted, or has not begun; its status says why."""
     ROUTE_NOT_PROGRAMMED = "route-not-programmed"
     """The route of an endpoint is refused, or not taken up by whoever should program it."""
 
@@ -323,6 +323,7 @@ UNREADY: frozenset[str] = frozenset(
         CauseCode.MODEL_UNAVAILABLE,
         CauseCode.OPERATOR_NOT_RUNNING,
         CauseCode.PROCESS_NOT_READY,
+        CauseCode.ROLLOUT_WAITS,
     }
 )
 """Causes of these codes, at the top of a chain, keep an object of ours from getting ready, not from being deleted."""

@@ -36,7 +36,7 @@ from pilotage.teardown.diagnosis.why.controllers import (
 )
 from pilotage.teardown.diagnosis.why.families.finalizers import forbidden
 from pilotage.teardown.diagnosis.why.families.own_deletion import progress, unfinished
-from pilotage.teardown.diagnosis.why.families.own_rollouts import rollout_cause
+from pilotage.teardown.diagnosis.why.families.own_rollouts import held_change, rollout_cause
 from pilotage.teardown.diagnosis.why.model import Confidence, StuckCause, roots_of
 from pilotage.teardown.snapshot.fields import condition, entries, mapping, number, seconds_since, span, text
 from pilotage.teardown.snapshot.world import Item, Name
@@ -82,6 +82,8 @@ def _endpoint(context: WhyContext, item: Item) -> Iterator[StuckCause]:
     phase = text(body, "status", "phase") or "Pending"
     degraded = condition(body, "Degraded").get("status") == "True"
     if phase in FINE and not degraded:
+        if held := held_change(item, body):
+            yield held
         return
     message = _message(body, "Degraded" if degraded else "Progressing") or _message(body, "Available")
     further = tuple(_further(context, item, body, message))

@@ -1,4 +1,4 @@
-"""Rollouts in steps that do not go on by themselves: held, paused until somebody acts, or aborted. Pure."""
+"""Rollouts that do not go on by themselves: held, paused until somebody acts, aborted, or not begun. Pure."""
 
 from collections.abc import Iterator
 from shlex import quote
@@ -11,6 +11,8 @@ from pilotage.teardown.diagnosis.why.controllers import short
 from pilotage.teardown.diagnosis.why.model import StuckCause
 from pilotage.teardown.snapshot.fields import condition, entries, mapping, number, text
 from pilotage.teardown.snapshot.world import Item
+
+_RUNNING = ("Starting", "Entering", "Running", "Leaving", "Stopping")
 
 
 def rollout_cause(item: Item, body: Json, below: tuple[StuckCause, ...]) -> StuckCause | None:
@@ -28,6 +30,27 @@ def rollout_cause(item: Item, body: Json, below: tuple[StuckCause, ...]) -> Stuc
         return None
     evidence = (f"The status of {item} says so.",)
     return StuckCause(CauseCode.ROLLOUT_WAITS, item, line, evidence, because=below, remedies=tuple(remedies))
+
+
+def held_change(item: Item, body: Json) -> StuckCause | None:
+    """Why a change of an endpoint that serves is not begun: an experiment compares with what serves."""
+    progressing = condition(body, "Progressing")
+    if (text(progressing, "reason"), text(progressing, "status")) != ("ExperimentRuns", "True"):
+        return None
+    running = [text(each, "name") for each in entries(body, "status", "experiments") if text(each, "phase") in _RUNNING]
+    remedies = tuple(
+        Remedy(
+            "End the experiment",
+            f"pilotage terminate {quote(name)} -n {quote(item.meta.namespace)}",
+            "Its variants leave the route, and the change begins. Its verdict stays.",
+            EDIT,
+            item,
+        )
+        for name in running
+    )
+    line = f"HELD: {short(text(progressing, 'message'))}"
+    evidence = (f"The status of {item} says so.",)
+    return StuckCause(CauseCode.ROLLOUT_WAITS, item, line, evidence, remedies=remedies)
 
 
 def _has_no_end(body: Json, step: int) -> bool:
