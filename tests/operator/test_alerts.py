@@ -98,6 +98,9 @@ def test_every_runbook_leads_somewhere():
     assert missing == []
 
 
+STRATEGY = {"canary": {"steps": [{"pause": {"duration": "10m"}}, {"setWeight": 25}, {"pause": {}}]}}
+
+
 def store(*objects):
     made = Store()
     for name, status in objects:
@@ -106,9 +109,8 @@ def store(*objects):
             "kind": "K",
             "metadata": {"namespace": "chat", "name": name, "resourceVersion": "1"},
         }
-        made.put(
-            Object.from_dict({**body, "spec": {"target": {"name": "assistant"}, "host": "gpu-1"}, "status": status})
-        )
+        spec = {"target": {"name": "assistant"}, "host": "gpu-1", "strategy": STRATEGY}
+        made.put(Object.from_dict({**body, "spec": spec, "status": status}))
     return made
 
 
@@ -123,6 +125,8 @@ def test_the_census_names_what_is_in_trouble_and_nothing_else():
         ("bad", {"phase": "Degraded", **conditions(Degraded="True", RouteProgrammed="False")}),
         ("new", {}),
         ("rolls", {"rollout": {"phase": "Pausing", "revision": "rolls-2", "step": 3, "weight": {"wanted": 25}}}),
+        ("ticks", {"rollout": {"phase": "Pausing", "revision": "ticks-2", "step": 1}}),
+        ("held", {"rollout": {"phase": "Held", "revision": "held-2", "step": 1}}),
         ("back", {"rollout": {"phase": "Aborted", "revision": "back-2", "step": 3, "weight": {"wanted": 0}}}),
         ("on", {"rollout": {"phase": "Promoted", "revision": "on-2", "step": 3, "weight": {"wanted": 100}}}),
         ("leaving", {"phase": "Deleting", **conditions(Degraded="False", RouteProgrammed="False")}),
@@ -144,13 +148,17 @@ def test_the_census_names_what_is_in_trouble_and_nothing_else():
     assert lines == [
         'pilotage_endpoints{phase="Degraded"} 1.0',
         'pilotage_endpoints{phase="Deleting"} 1.0',
-        'pilotage_endpoints{phase="Pending"} 4.0',
+        'pilotage_endpoints{phase="Pending"} 6.0',
         'pilotage_endpoints{phase="Serving"} 1.0',
         'pilotage_endpoint_degraded{name="bad",namespace="chat",reason="R"} 1.0',
         'pilotage_endpoint_route_not_programmed{name="bad",namespace="chat"} 1.0',
         'pilotage_rollout_step{name="rolls",namespace="chat",revision="rolls-2"} 3.0',
+        'pilotage_rollout_step{name="ticks",namespace="chat",revision="ticks-2"} 1.0',
+        'pilotage_rollout_step{name="held",namespace="chat",revision="held-2"} 1.0',
         'pilotage_rollout_weight{kind="wanted",name="rolls",namespace="chat",revision="rolls-2"} 25.0',
         'pilotage_rollout_aborted{name="back",namespace="chat"} 1.0',
+        'pilotage_rollout_waiting{name="rolls",namespace="chat",phase="Pausing",revision="rolls-2"} 1.0',
+        'pilotage_rollout_waiting{name="held",namespace="chat",phase="Held",revision="held-2"} 1.0',
         f"pilotage_teardown_blocked{{{who.format('stuck')}}} 1.0",
         f"pilotage_teardown_started_timestamp_seconds{{{who.format('stuck')}}} 1.79478721e+09",
         f"pilotage_teardown_started_timestamp_seconds{{{who.format('going')}}} 1.79478722e+09",

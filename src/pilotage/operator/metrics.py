@@ -12,9 +12,10 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from pilotage.api.names import TEARDOWN_DONE
-from pilotage.kube import Object
+from pilotage.kube import Json, Object
 from pilotage.kube.wire import parse_time
 from pilotage.runtime.store import Store
+from pilotage.teardown.snapshot.fields import entries, number, text
 
 WHO = ("namespace", "name")
 TEARDOWN = (*WHO, "target")
@@ -50,8 +51,8 @@ class OperatorMetrics(Collector):
                         degraded.add_metric((*_who(endpoint), str(condition.get("reason"))), 1)
                     case "RouteProgrammed", "False" if phase != "Deleting":
                         unrouted.add_metric(_who(endpoint), 1)
-        for phase, number in sorted(phases.items()):
-            by_phase.add_metric((phase,), number)
+        for phase, count in sorted(phases.items()):
+            by_phase.add_metric((phase,), count)
         return (
             by_phase,
             degraded,
@@ -66,6 +67,9 @@ class OperatorMetrics(Collector):
         step = GaugeMetricFamily("pilotage_rollout_step", "Step of a rollout that is under way", labels=ROLLOUT)
         weight = GaugeMetricFamily("pilotage_rollout_weight", "Weight of a candidate", labels=(*ROLLOUT, "kind"))
         aborted = GaugeMetricFamily("pilotage_rollout_aborted", "1 for one whose last rollout was aborted", labels=WHO)
+        waiting = GaugeMetricFamily(
+            "pilotage_rollout_waiting", "1 for one that goes on only if somebody acts", labels=(*ROLLOUT, "phase")
+        )
         for endpoint in self._endpoints.list():
             rollout = endpoint.get("status", "rollout", default=None) or {}
             if rollout.get("phase") == "Aborted":
@@ -74,9 +78,11 @@ class OperatorMetrics(Collector):
                 continue
             who = (*_who(endpoint), str(rollout.get("revision")))
             step.add_metric(who, rollout.get("step", 0))
+            if _waits_for_person(endpoint, rollout):
+                waiting.add_metric((*who, str(rollout.get("phase"))), 1)
             for kind, value in rollout.get("weight", {}).items():
                 weight.add_metric((*who, kind), value)
-        return step, weight, aborted
+        return step, weight, aborted, waiting
 
     def _of_teardowns(self) -> Iterable[Metric]:
         blocked = GaugeMetricFamily("pilotage_teardown_blocked", "1 for one that does not go on", labels=TEARDOWN)
@@ -121,6 +127,14 @@ class OperatorMetrics(Collector):
                     reasons = [str(each.get("reason")) for each in _conditions(process) if each.get("type") == "Ready"]
                     failed.add_metric((*who, *(reasons or [""])), 1)
         return evicted, failed
+
+
+def _waits_for_person(endpoint: Object, rollout: Json) -> bool:
+    """Whether it is held, or in a pause that time does not end. An analysis without a result pauses so."""
+    if rollout.get("phase") != "Pausing":
+        return rollout.get("phase") == "Held"
+    steps = entries(endpoint.get("spec", default={}), "strategy", "canary", "steps")
+    return not any(text(each, "pause", "duration") for each in steps[number(rollout, "step") - 1 :][:1])
 
 
 def _who(obj: Object) -> tuple[str, str]:

@@ -186,10 +186,10 @@ def waits_for_person(endpoint: StoredEndpoint) -> bool:
 
     An analysis pauses only once its time is over without a result.
     """
-    state, step = under_way(endpoint), current_step(endpoint)
+    state = under_way(endpoint)
     if state is None or state.phase != "Pausing":
         return state is not None and state.phase == "Held"
-    return kind_of_step(step) != "pause" or not text(step, "pause", "duration")
+    return not text(current_step(endpoint), "pause", "duration")
 
 
 def is_held_by_request(endpoint: StoredEndpoint) -> bool:
