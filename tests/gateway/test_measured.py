@@ -86,8 +86,15 @@ async def test_what_is_reported_is_what_was_sent(gateway, ns):
     branches = [{"headers": [{"name": "x-to", "exact": "8"}], "backends": [{"service": "m-8"}]}]
     await gateway.route(ns, "em", {"m-7": 100, "m-8": 0}, measure=True, revisions=revisions, branches=branches)
     path = f"/endpoints/{ns}/em/v1/x"
-    usage = ['data: {"choices":[{"text":"\\"completion_tokens\\": 99"}]}\n\n'] * 4
-    usage += ['data: {"usage":{"prompt_tokens":3,"comp', 'letion_tokens": 11}}\n\n', "data: [DONE]\n\n"]
+    said = 'data: {"choices":[{"text":"\\"completion_tokens\\": 99, completion_tokens: 98 "}]}\n\n'
+    usage = [
+        said,
+        said,
+        'data: {"usage":{"prompt_tokens":3,"comp',
+        'letion_tokens": 11}}\n\n',
+        said,
+        "data: [DONE]\n\n",
+    ]
     for _ in range(4):
         assert (await gateway.post(path, {"after": FIRST_AFTER, "pieces": usage}))[0] == 200
     for _ in range(3):

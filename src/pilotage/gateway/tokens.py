@@ -1,6 +1,6 @@
 """Counts the tokens of answers, as far as these say it (`usage`), while they pass. Plain dicts, pure.
 
-A few lines of Lua look at each piece of an answer, and hold none back. In a text of an answer, a quotation mark is
+A few lines of Lua look at each piece of an answer, and hold none back. In a text of an answer, quotation marks are
 escaped: so what is found is a field, and nothing that a model says.
 """
 
@@ -14,7 +14,7 @@ function envoy_on_response(handle)
   local rest, tokens = "", nil
   for piece in handle:bodyChunks() do
     local text = rest .. piece:getBytes(0, piece:length())
-    for found in text:gmatch('[^\\\\]"completion_tokens"%s*:%s*(%d+)%D') do tokens = tonumber(found) end
+    for found in text:gmatch('"completion_tokens"%s*:%s*(%d+)%D') do tokens = tonumber(found) end
     rest = text:sub(-64)
   end
   if tokens then handle:streamInfo():dynamicMetadata():set("{METADATA}", "tokens", tokens) end
