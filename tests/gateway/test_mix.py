@@ -256,3 +256,24 @@ async def test_a_key_in_the_body_is_found_by_every_way_in(gateway, ns):
             each.release()
     free = {str(await gateway.post(path, {"user": None})) for _ in range(40)}
     assert len(free) == 2
+
+
+async def test_names_that_no_service_can_have_lead_nowhere_and_harm_nobody(gateway, ns):
+    await gateway.server(ns, "o-1")
+    await gateway.route(ns, "good", {"o-1": 100})
+    odd = ["a_b", "a_80_copies3", "_", "o-1_80", "A b", "x" * 300, "é\n", "%s", "{}"]
+    for number, each in enumerate(odd):
+        spec = {
+            "branches": [branch({"x-a": "\n\u0001", "host": "b", "content-length": "3"}, **{each: 50, "o-1": 50})],
+            "copies": [{"service": each, "percent": 1, "maxConcurrent": 10000}],
+            "revisions": [{"number": 2147483647, "service": each}],
+            "assign": {"keys": [{"body": "model"}, {"header": "host"}, {"header": "x-pilotage-key"}], "salt": "s"},
+        }
+        await gateway.write_route(ns, f"odd{number}", {each: 50, "o-1": 50}, measure=True, **spec)
+        await gateway.route(ns, "good", {"o-1": 100}, models=[f"{ns}-{number}"])
+        assert await gateway.ask(f"{ns}-{number}") == (200, {"server": "o-1"})
+    for number in range(len(odd)):
+        found = await gateway.user.get(GATEWAY_ROUTES, ObjectKey(ns, f"odd{number}"))
+        if found.get("status", "state") != "Rejected":
+            await gateway.settled(ns, f"odd{number}")
+            assert (await gateway.get(f"/endpoints/{ns}/odd{number}/v1/x"))[0] == 200

@@ -21,6 +21,7 @@ LABEL_SERVICE = "kubernetes.io/service-name"
 HTTP = "http"
 """The name of the port that is used where a slice has several."""
 
+_SERVICE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _COPIES = "copies"
 _CLUSTER = re.compile(rf"(?P<namespace>[^_]+)_(?P<service>[^_]+)_(?P<port>[0-9]+)(_{_COPIES}(?P<copies>[0-9]+))?")
 
@@ -186,16 +187,23 @@ def read_route(obj: Object) -> ProxiedRoute:
         tuple(
             GatewayCopies(each.service, each.port, each.percent, each.max_concurrent or 0)
             for each in spec.copies
-            if each.percent > 0
+            if each.percent > 0 and _can_be(each.service)
         ),
         None if assign is None else GatewayAssignment(_places(assign.keys), assign.salt),
-        tuple(GatewayRevision(each.number, each.service, each.port) for each in spec.revisions),
+        tuple(
+            GatewayRevision(each.number, each.service, each.port) for each in spec.revisions if _can_be(each.service)
+        ),
         spec.measure,
     )
 
 
 def _backends(listed: Iterable[_Backend]) -> tuple[GatewayBackend, ...]:
-    return tuple(GatewayBackend(each.service, each.port, each.weight) for each in listed)
+    return tuple(GatewayBackend(each.service, each.port, each.weight) for each in listed if _can_be(each.service))
+
+
+def _can_be(service: str) -> bool:
+    """Whether a Service can have this name. Others would make names of clusters that cannot be taken apart."""
+    return _SERVICE.fullmatch(service) is not None
 
 
 def _places(keys: Iterable[_Key]) -> tuple[tuple[str, str], ...]:

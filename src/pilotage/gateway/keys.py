@@ -34,7 +34,7 @@ _SCRIPT = f"""{_HASH}
 function envoy_on_request(handle)
   local context, headers = handle:filterContext(), handle:headers()
   local fields = handle:streamInfo():dynamicMetadata():get("{METADATA}.fields") or {{}}
-  for _, place in ipairs(context:get("keys")) do
+  for _, place in ipairs(context:get("keys") or {{}}) do
     local found
     if place.header then found = headers:get(place.header) else found = fields[place.body] end
     if found ~= nil and found ~= "" then
