@@ -184,8 +184,8 @@ def test_the_end_of_a_pause_is_in_the_status_and_never_early():
     state = at(2, now=NOW + dt.timedelta(milliseconds=900))
     assert state.until is not None
     assert parse_time(state.until) - NOW == dt.timedelta(seconds=601)
-    assert pause_seconds(state, NOW) == 601
-    assert pause_seconds(at(7), NOW) is None
+    assert pause_seconds(CANARY, state, NOW) == 601
+    assert pause_seconds(CANARY, at(7), NOW) is None
 
 
 # Weight now, the step that it is in, the new steps, and where it goes on with which weight.

@@ -11,7 +11,7 @@ from pilotage.api.names import EXPERIMENT_FINALIZER, EXPERIMENTS, TEARDOWNS
 from pilotage.kube import PODS, ObjectKey, Propagation, merge_patch
 from pilotage_sim.loop import virtual
 from tests.controllers.simulated_cluster import SimulatedCluster, simulated_cluster
-from tests.controllers.test_endpoint_rollout import GATEWAY, RolloutCluster, of, place
+from tests.controllers.test_endpoint_rollout import GATEWAY, NEXT, OTHER, RolloutCluster, of, place
 
 KEY = ObjectKey("default", "q8")
 VARIANT: dict[str, Any] = {"name": "q8", "weight": 10, "overrides": {"runtime": {"args": ["--ctx-size", "512"]}}}
@@ -189,3 +189,39 @@ async def test_an_operator_that_restarts_at_any_moment_brings_it_to_the_same_end
         await cluster.until(lambda: status(cluster).get("phase") == "Ended", 2000.0)
         assert cluster.mix() == {"chat-1": 100}
         assert not any("chat-2" in each for each in cluster.parts())
+
+
+@virtual
+async def test_an_experiment_may_be_a_step_of_a_rollout():
+    step = {"experiment": {"duration": "2m", "variants": [{**VARIANT, "overrides": {"runtime": OTHER}}]}}
+    async with place() as cluster:
+        await cluster.canary({"setWeight": 20}, step, {"pause": {}}, replicas=1)
+        await cluster.change(runtime=NEXT)
+        await cluster.rolled("Experimenting", 2)
+        await cluster.until(lambda: cluster.mix() == {"chat-1": 70, "chat-2": 20, "chat-3": 10})
+        begun = asyncio.get_running_loop().time()
+        await cluster.rolled("Pausing", 3)
+        assert 119 < asyncio.get_running_loop().time() - begun < 150
+        await cluster.until(lambda: cluster.mix() == {"chat-1": 80, "chat-2": 20})
+        await cluster.until(lambda: not any("chat-3" in each for each in cluster.parts()))
+        await cluster.annotate(promote="chat-2/3")
+        await cluster.serving("chat-2")
+
+
+@virtual
+async def test_a_rollout_whose_experiment_does_not_start_goes_back():
+    late = {
+        "experiment": {
+            "duration": "2m",
+            "startDeadlineSeconds": 60,
+            "variants": [{**VARIANT, "overrides": {"runtime": OTHER}}],
+        }
+    }
+    async with place() as cluster:
+        await cluster.canary({"setWeight": 20}, late, replicas=1)
+        cluster.refuse_pods("chat-3")
+        await cluster.change(runtime=NEXT)
+        await cluster.rolled("Aborted")
+        assert "has not started in time" in cluster.rollout["message"]
+        assert cluster.mix() == {"chat-1": 100}
+        await cluster.until(lambda: cluster.states() == {1: "Current", 2: "Aborted", 3: "Abandoned"})

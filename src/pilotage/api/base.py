@@ -139,6 +139,8 @@ def seconds_of(duration: str) -> int:
     return sum(int(number) * _UNITS[unit] for number, unit in re.findall("([0-9]+)([hms])", duration))
 
 
+REPLICAS_MAX = 1000
+"""Upper bound on replicas of a revision. Each costs memory and requests in the operator, on a Host also an object."""
 SET: dict[str, Any] = {"x-kubernetes-list-type": "set"}
 """Keywords for a list without duplicates."""
 

@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 from pilotage.api.base import Schema
 from pilotage.api.endpoint import Autoscaling, Endpoint, ModelChoice, Placement
-from pilotage.api.experiment import ExperimentSpec, VariantSpec
+from pilotage.api.experiment import ExperimentSpec
 from pilotage.api.gateway_route import GatewayRouteSpec
 from pilotage.api.host import ProcessSpec
 from pilotage.api.strategy import CanaryScale, CanaryStep, Strategy
 from pilotage.api.teardown import TeardownSpec
 from pilotage.api.traffic import AssignmentKey
+from pilotage.api.variant import VariantSpec
 from pilotage.kube import Json
 
 ENDPOINT_NAME_MAX = 52
@@ -108,7 +109,9 @@ RULES: dict[type[Schema], tuple[CelRule, ...]] = {
         ),
     ),
     CanaryStep: (
-        CelRule(_exactly_one(CanaryStep), "give exactly one of setWeight, setScale, pause, analysis and job"),
+        CelRule(
+            _exactly_one(CanaryStep), "give exactly one of setWeight, setScale, pause, analysis, experiment and job"
+        ),
     ),
     CanaryScale: (CelRule(_exactly_one(CanaryScale), "give exactly one of replicas, percent and follow"),),
     GatewayRouteSpec: (CelRule(f"!has(self.host) || {GATEWAY_HOST}", GATEWAY_HOST_MESSAGE),),

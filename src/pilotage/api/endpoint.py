@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta, field
 
 from pilotage.api.base import (
+    REPLICAS_MAX,
     SET,
     Argument,
     EnvVar,
@@ -19,7 +20,7 @@ from pilotage.api.base import (
 )
 from pilotage.api.endpoint_status import EndpointStatus
 from pilotage.api.model import Sha256, Source
-from pilotage.api.strategy import REPLICAS_MAX, Strategy
+from pilotage.api.strategy import Strategy
 from pilotage.kube.wire import ObjectMeta
 
 PRIORITY_MAX = 1_000_000_000

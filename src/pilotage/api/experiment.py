@@ -4,7 +4,7 @@ An Experiment only claims: the controller of its endpoint makes the variants, wh
 writes the route. What it has made of the claim is in the endpoint's status (`ClaimedExperiment`).
 """
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -18,18 +18,15 @@ from pilotage.api.base import (
     Stored,
     Timestamp,
     map_list,
-    matches,
     one_of,
 )
 from pilotage.api.endpoint_status import Replicas, VariantShare
-from pilotage.api.strategy import REPLICAS_MAX
-from pilotage.api.traffic import Assignment, MirrorRule, Percent, RequestMatch
+from pilotage.api.traffic import Assignment, RequestMatch
+from pilotage.api.variant import VARIANTS_MAX, VariantSpec
 from pilotage.kube.wire import ObjectMeta
 
-VARIANTS_MAX = 8
 EXPERIMENT_PHASES = ("Pending", "Starting", "Entering", "Running", "Leaving", "Stopping", "Ended")
 REASONS = ("Completed", "Terminated", "Worse", "NotStarted", "EndpointDeleted", "Deleted", "VariantLost")
-VariantName = Annotated[str, matches("^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
 
 
 class ExperimentEndpoint(Schema, frozen=True):
@@ -37,26 +34,6 @@ class ExperimentEndpoint(Schema, frozen=True):
 
     name: ObjectName
     """Name of a ServingEndpoint in the same namespace."""
-
-
-class VariantSpec(Schema, frozen=True):
-    """Variant of the endpoint: what is different about it, and what it gets."""
-
-    name: VariantName
-    """Name of the variant."""
-    weight: Percent | None = None
-    """Percentage of the requests that take part. Exactly one of `weight` and `mirror`."""
-    mirror: MirrorRule | None = None
-    """Copies of requests instead of requests."""
-    replicas: Annotated[int, Meta(ge=1, le=REPLICAS_MAX)] = 1
-    """Number of replicas."""
-    overrides: dict[str, Any] | None = None
-    """Fields of the endpoint's spec that are different, merged over it; `model` is replaced as a whole. Exactly one of
-    `overrides`, `revision` and `same`."""
-    revision: Annotated[int, Meta(ge=1, le=1_000_000_000)] | None = None
-    """Revision of the endpoint, from its history."""
-    same: bool = False
-    """Whether it is the serving revision once more, on servers of its own: as cold, as small and as new."""
 
 
 class ExperimentSpec(Schema, frozen=True, kw_only=True):

@@ -5,12 +5,11 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from pilotage.api.analysis import AnalysisSpec
-from pilotage.api.base import Argument, Duration, EnvVar, Schema, Seconds, map_list, matches
+from pilotage.api.base import REPLICAS_MAX, Argument, Duration, EnvVar, Schema, Seconds, map_list, matches
 from pilotage.api.traffic import Assignment, Percent, RequestMatch
+from pilotage.api.variant import VARIANTS_MAX, VariantSpec
 
 STEPS_MAX = 50
-REPLICAS_MAX = 1000
-"""Upper bound on replicas of a revision. Each costs memory and requests in the operator, on a Host also an object."""
 AUTO = "Auto"
 ALL = "All"
 ReplicaCount = Annotated[int, Meta(ge=0, le=REPLICAS_MAX)]
@@ -58,6 +57,21 @@ class CanaryJob(Schema, frozen=True):
     """Time that it may take."""
 
 
+class CanaryExperiment(Schema, frozen=True, kw_only=True):
+    """Experiment beside the rollout. The next step follows when its time is over and no variant is worse."""
+
+    duration: Duration
+    """Time from the moment at which all of it is programmed, such as 1h."""
+    variants: Annotated[
+        list[VariantSpec], Meta(min_length=1, max_length=VARIANTS_MAX, extra_json_schema=map_list("name"))
+    ]
+    """Variants of the endpoint. Their weights come from the serving revision."""
+    match: RequestMatch | None = None
+    """Requests that take part. If unset, all."""
+    start_deadline_seconds: Seconds = 1800
+    """Seconds that the variants have to become available."""
+
+
 class CanaryStep(Schema, frozen=True):
     """Step of a rollout: exactly one of its fields."""
 
@@ -66,6 +80,7 @@ class CanaryStep(Schema, frozen=True):
     set_scale: CanaryScale | None = None
     pause: CanaryPause | None = None
     analysis: CanaryAnalysis | None = None
+    experiment: CanaryExperiment | None = None
     job: CanaryJob | None = None
 
 

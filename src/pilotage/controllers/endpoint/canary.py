@@ -36,6 +36,7 @@ _PHASES = {
     "setScale": "Shifting",
     "pause": "Pausing",
     "analysis": "Analysing",
+    "experiment": "Experimenting",
     "job": "Judging",
 }
 
@@ -86,6 +87,8 @@ class RolloutFacts(NamedTuple):
     """Reason why a side is not ready for the requests that it shall get."""
     verdict: Verdict | None = None
     answer: StepAnswer | None = None
+    experiment: str = ""
+    """Phase of the claim of a step that is an experiment; empty: there is none."""
 
 
 def begun(
@@ -159,12 +162,21 @@ def awaits_verdict(canary: Canary) -> AnalysisSpec | None:
     return canary.analysis or (AnalysisSpec() if in_step else None)
 
 
-def pause_seconds(state: RolloutState, now: dt.datetime) -> float | None:
+def pause_seconds(canary: Canary, state: RolloutState, now: dt.datetime) -> float | None:
     """Seconds until time alone changes something."""
-    if state.until is None or state.phase in ENDED:
+    until = parse_time(state.until) if state.until is not None else start_deadline(canary, state)
+    if until is None or state.phase in ENDED:
         return None
-    left = (parse_time(state.until) - now).total_seconds()
+    left = (until - now).total_seconds()
     return left if left > 0 else None
+
+
+def start_deadline(canary: Canary, state: RolloutState) -> dt.datetime | None:
+    """The time by which the variants of the current step have to be programmed; None: there are none to wait for."""
+    step = canary.steps[state.step - 1] if 0 < state.step <= len(canary.steps) else None
+    if step is None or step.experiment is None or state.until is not None or state.passed == ALL_STEPS:
+        return None
+    return parse_time(state.since) + dt.timedelta(seconds=step.experiment.start_deadline_seconds)
 
 
 class _Machine(NamedTuple):
@@ -200,7 +212,13 @@ class _Machine(NamedTuple):
             return f"The candidate failed: {facts.failure}"
         if self.is_worse() and self.canary.on_failure == "Abort" and self.reaction() == "End":
             return f"The candidate is worse: {verdict.text if verdict else ''}"
-        return self.answered(state, "Worse")
+        return self.answered(state, "Worse") or self.late(state)
+
+    def late(self, state: RolloutState) -> str:
+        """The reason to abort because the variants of a step do not start; empty: none."""
+        deadline = start_deadline(self.canary, state)
+        is_late = deadline is not None and self.now >= deadline
+        return f"The experiment of step {state.step} has not started in time." if is_late else ""
 
     def answered(self, state: RolloutState, result: str) -> str:
         """The text of an answer to the current step, if it has that result."""
@@ -251,6 +269,9 @@ class _Machine(NamedTuple):
 
     def step(self, state: RolloutState, step: CanaryStep) -> RolloutState:
         kind = kind_of(step)
+        if step.experiment is not None and self.facts.experiment == "Running" and state.until is None:
+            # Its clock starts when all of it is programmed.
+            state = replace(state, until=_end(seconds_of(step.experiment.duration), self.now))
         ended, message = getattr(self, f"_{_snake(kind)}")(state, step)
         if ended:
             return self.entered(state, state.step + 1)
@@ -278,6 +299,10 @@ class _Machine(NamedTuple):
         if not self.is_over(state):
             return False, said
         return False, f"The time for the analysis is over. {said.rstrip('.')}. Promote or abort."
+
+    def _experiment(self, state: RolloutState, _: CanaryStep) -> tuple[bool, str]:
+        is_over = self.facts.experiment == "Running" and state.until is not None and self.is_over(state)
+        return self.is_skipped(state) or is_over, f"The experiment is {(self.facts.experiment or 'Starting').lower()}."
 
     def _job(self, state: RolloutState, _: CanaryStep) -> tuple[bool, str]:
         return self.is_skipped(state) or bool(self.answered(state, "Passed")), "The Job has not ended."
@@ -325,7 +350,7 @@ class _Machine(NamedTuple):
         wanted = state.weight.wanted
         if step.set_weight is not None:
             wanted = max(step.set_weight, min(wanted, self.facts.weight))
-        until = _until(step, parse_time(state.since))
+        until = state.until if step.experiment is not None else _until(step, parse_time(state.since))
         return replace(state, of=len(self.canary.steps), until=until, weight=replace(state.weight, wanted=wanted))
 
 
@@ -360,8 +385,12 @@ def _until(step: CanaryStep, since: dt.datetime) -> str | None:
     duration = step.pause.duration if step.pause is not None else limit.at_most if limit is not None else None
     if duration is None:
         return None
+    return _end(seconds_of(duration), since)
+
+
+def _end(seconds: float, since: dt.datetime) -> str:
     whole = since.replace(microsecond=0) + dt.timedelta(seconds=bool(since.microsecond))
-    return format_time(whole + dt.timedelta(seconds=seconds_of(duration)))
+    return format_time(whole + dt.timedelta(seconds=seconds))
 
 
 def noted(state: RolloutState, what: str, text: str, now: dt.datetime) -> RolloutState:

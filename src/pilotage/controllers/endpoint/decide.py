@@ -31,6 +31,7 @@ from pilotage.controllers.endpoint.rolling import (
     RolloutInputs,
     first_state,
     is_further,
+    is_measured,
     redirected,
     refusal,
     returned,
@@ -300,11 +301,12 @@ class _Deciding:
         rolling = Rolling(self.history, self.spec, self.rollout_inputs(), self.now)
         routed, before = self.observed.routed, rolling.state
         if routed is None:
-            return self.ends_with(self.move(self.mixed(rolling.mix()))._replace(measure=rolling.is_measured))
+            return self.ends_with(self.move(self.mixed(rolling.mix())))
         if isinstance(routed, EndpointProblem):
             self.problem = routed
             return self.reports()
-        self.history = rolling.after(routed)
+        step = self.variants.of_step(self.mixed(rolling.mix()), routed)
+        self.history = rolling._replace(inputs=rolling.inputs._replace(experiment=step)).after(routed)
         after = self.history.rollout
         assert after is not None
         self.steps += [
@@ -314,7 +316,9 @@ class _Deciding:
             self.pauses.append(0.0)
         if rolling.has_excess:
             self.pauses.append(GONE_SECONDS)  # a pod that is gone wakes nobody
-        self.pauses += [each for each in (routed.again, pause_seconds(after, self.now)) if each is not None]
+        self.pauses += [
+            each for each in (routed.again, pause_seconds(rolling.canary, after, self.now)) if each is not None
+        ]
         return False
 
     def mixed(self, base: Mix) -> Mix:
@@ -342,6 +346,7 @@ class _Deciding:
             tuple(sorted(others & applied.services)) if applied is not None else (),
             tuple(sorted(models)),
             frozenset(answering),
+            measure=bool(self.variants.accepted) or (self.is_rolling and is_measured(self.spec)),
         )
 
     def arrive(self) -> None:

@@ -14,10 +14,13 @@ from msgspec.structs import replace
 
 from pilotage.api.base import InvalidField
 from pilotage.api.endpoint import REVISION_FIELDS, EndpointSpec
-from pilotage.api.endpoint_status import PastRevision
-from pilotage.api.experiment import ExperimentSpec, ExperimentStatus, VariantSpec
+from pilotage.api.endpoint_status import PastRevision, RolloutState
+from pilotage.api.experiment import ExperimentEndpoint, ExperimentSpec, ExperimentStatus
 from pilotage.api.traffic import Assignment
+from pilotage.api.variant import VariantSpec
+from pilotage.controllers.endpoint.canary import ALL_STEPS
 from pilotage.kube import Json, Object
+from pilotage.serving.parts import EndpointRef
 from pilotage.traffic.contract import WHOLE, Backend, Branch, Copies, Header, Mix, Stickiness
 from pilotage.traffic.routers import Router
 
@@ -36,6 +39,8 @@ class ExperimentClaim(NamedTuple):
     """Whether its variants shall be there. If not, they leave."""
     until: str = ""
     """End of its time, if it is known."""
+    of_rollout: bool = False
+    """Whether it is a step of the rollout that is under way, and no Experiment."""
 
     @property
     def weight(self) -> int:
@@ -67,6 +72,25 @@ def _claim(obj: Object) -> ExperimentClaim | None:
     active = not obj.meta.terminating and not spec.terminate and status.reason is None
     meta = obj.meta
     return ExperimentClaim(meta.name, meta.uid, meta.creation_timestamp, spec, active, status.until or "")
+
+
+def step_claim(endpoint: EndpointRef, state: RolloutState | None) -> ExperimentClaim | None:
+    """The claim of the step that a rollout is in, if that is an experiment. Nobody else ends it."""
+    canary = endpoint.spec.strategy.canary
+    if state is None or canary is None or not 0 < state.step <= len(canary.steps):
+        return None
+    step = canary.steps[state.step - 1].experiment
+    if step is None or state.phase not in ("Experimenting", "Held") or state.passed == ALL_STEPS:
+        return None
+    spec = ExperimentSpec(
+        endpoint=ExperimentEndpoint(endpoint.name),
+        variants=step.variants,
+        match=step.match,
+        assign=canary.assign,
+        duration=step.duration,
+    )
+    name = f"{state.revision}-step{state.step}"
+    return ExperimentClaim(name, f"{endpoint.uid}/{name}", state.since, spec, True, state.until or "", True)
 
 
 def refusals(

@@ -18,7 +18,7 @@ from pilotage.controllers.caches import MADE_FROM_OURS, Caches
 from pilotage.controllers.endpoint.apply_parts import PartApplier
 from pilotage.controllers.endpoint.canary import Intents
 from pilotage.controllers.endpoint.decide import decide, route_of
-from pilotage.controllers.endpoint.experiments import read_claims, refusals, variant_spec
+from pilotage.controllers.endpoint.experiments import read_claims, refusals, step_claim, variant_spec
 from pilotage.controllers.endpoint.ledger import PartLedger, PartName, names_of
 from pilotage.controllers.endpoint.model_reference import resolve
 from pilotage.controllers.endpoint.problem import EndpointProblem
@@ -148,7 +148,8 @@ class EndpointReconcile:
 
     def _experiments(self) -> ExperimentInputs:
         """The experiments on the endpoint, with the Models of their variants looked up."""
-        claims = read_claims(self._with.experiments(self._obj.key))
+        step = step_claim(self._subject, self._history.under_way)
+        claims = [*read_claims(self._with.experiments(self._obj.key)), *([step] if step is not None else [])]
         serving, router = self._history.serving, ROUTERS.get(self._subject.spec.route.kind)
         before = self._claimed()
         if not claims or serving is None or router is None:

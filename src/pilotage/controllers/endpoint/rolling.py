@@ -60,6 +60,8 @@ class RolloutInputs(NamedTuple):
     """Mix of the route, as the cache has it."""
     intents: Intents = Intents()
     answer: StepAnswer | None = None
+    experiment: str = ""
+    """Phase of the experiment that is the current step; empty: it is none."""
     asked: str = ""
     """Fingerprint that the spec asks for; empty: it asks for nothing that can be."""
 
@@ -67,6 +69,11 @@ class RolloutInputs(NamedTuple):
 def canary_of(spec: EndpointSpec) -> Canary:
     """The settings of rollouts in steps."""
     return spec.strategy.canary or Canary()
+
+
+def is_measured(spec: EndpointSpec) -> bool:
+    """Whether the analysis of a rollout needs the numbers of its requests."""
+    return awaits_verdict(canary_of(spec)) is not None
 
 
 def surge_of(surge: Surge, total: int) -> int:
@@ -235,11 +242,6 @@ class Rolling(NamedTuple):
         keys = tuple(("header", each.header) if each.header else ("body", each.body or "") for each in assign.key)
         return Stickiness(keys, self.state.revision)
 
-    @property
-    def is_measured(self) -> bool:
-        """Whether an analysis needs the numbers of its requests."""
-        return awaits_verdict(self.canary) is not None
-
     # Sizes
 
     def ready(self, revision: Revision) -> int:
@@ -333,6 +335,7 @@ class Rolling(NamedTuple):
             self.shortage(),
             self.verdict(routed),
             self.inputs.answer,
+            self.inputs.experiment,
         )
 
     def whole(self, alone: str) -> str:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from pilotage.api.analysis import SERVING
 from pilotage.api.endpoint import EndpointSpec
 from pilotage.api.endpoint_status import ClaimedExperiment, ClaimedVariant, PastRevision, Replicas, VariantShare
-from pilotage.api.experiment import VariantSpec
+from pilotage.api.variant import VariantSpec
 from pilotage.controllers.endpoint.experiments import EnteredVariant, ExperimentClaim, with_variants
 from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.controllers.endpoint.revisions import RequestedRevision, Rest, Revision, RevisionHistory
@@ -85,9 +85,11 @@ class Variants(NamedTuple):
 
     def missing(self) -> tuple[ExperimentClaim, VariantSpec, RequestedVariant] | None:
         """The first variant that has to begin, and can."""
-        if self.history.under_way is not None or self.history.serving is None:
+        if self.history.serving is None:
             return None
         for claim in self.accepted:
+            if self.history.under_way is not None and not claim.of_rollout:
+                continue
             for each in claim.spec.variants:
                 asked = self.inputs.requested.get((claim.uid, each.name))
                 if asked is None or isinstance(asked.revision, EndpointProblem):
@@ -104,7 +106,8 @@ class Variants(NamedTuple):
     def holds(self) -> EndpointProblem | None:
         """The reason why the endpoint keeps what serves, if an experiment is under way."""
         for claim in self.accepted:
-            if any(self.revision(claim, each.name) is not None for each in claim.spec.variants):
+            begun = any(self.revision(claim, each.name) is not None for each in claim.spec.variants)
+            if begun and not claim.of_rollout:
                 until = f" until {claim.until}" if claim.until else ""
                 return EndpointProblem(
                     "ExperimentRuns",
@@ -181,7 +184,7 @@ class Variants(NamedTuple):
             name=claim.name,
             uid=claim.uid,
             phase=phase,
-            message=refusal or self._message(phase, routed),
+            message=refusal or self._message(claim, phase, routed),
             variants=[self._variant(claim, each, wanted, routed) for each in claim.spec.variants],
             serving=self._side(SERVING, serving, _share(serving, wanted, routed), routed) if serving else None,
         )
@@ -204,10 +207,15 @@ class Variants(NamedTuple):
             return "Running"
         return "Entering"
 
-    def _message(self, phase: str, routed: Routed | None) -> str:
+    def of_step(self, wanted: Mix, routed: Routed | None) -> str:
+        """The phase of the experiment that is a step of the rollout; empty: there is none."""
+        claim = next((each for each in self.inputs.claims if each.of_rollout), None)
+        return self._phase(claim, wanted, routed) if claim is not None else ""
+
+    def _message(self, claim: ExperimentClaim, phase: str, routed: Routed | None) -> str:
         if phase == "Starting" and self.history.serving is None:
             return WAITS_FOR_SERVING
-        if phase == "Starting" and self.history.under_way is not None:
+        if phase == "Starting" and self.history.under_way is not None and not claim.of_rollout:
             return WAITS_FOR_ROLLOUT
         return routed.text if routed is not None and phase in ("Entering", "Leaving") and not routed.done else ""
 

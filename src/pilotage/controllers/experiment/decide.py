@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from pilotage.api.analysis import AnalysisSpec, Verdict
 from pilotage.api.endpoint_status import ClaimedExperiment, ClaimedVariant
-from pilotage.api.experiment import ExperimentSpec, ExperimentStatus, VariantSpec
+from pilotage.api.experiment import ExperimentSpec, ExperimentStatus
+from pilotage.api.variant import VariantSpec
 from pilotage.kube.wire import format_time, parse_time
 
 LOST_SECONDS = 300.0
