@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from bench.experiments import argo
+from bench.experiments import argo, ours
 from bench.experiments.subject import SCENARIOS, Column, NotStarted, Scenario, Subject
 from bench.experiments.table import Round, tables
 from bench.experiments.trial import Outcome, Trial
@@ -18,7 +18,7 @@ from controlplane import Cluster, NoControlPlane, StartError
 from field import FieldError
 from pilotage.kube import NAMESPACES, Absent, Client, ObjectKey, Propagation, load_config
 
-COLUMNS: Mapping[str, Column] = argo.COLUMNS
+COLUMNS: Mapping[str, Column] = {**ours.COLUMNS, **argo.COLUMNS}
 NUMBERS = itertools.count(1)
 """Numbers of the namespaces."""
 ATTEMPTS = 5
@@ -48,6 +48,8 @@ async def _run(
             async with column.stage(cluster, client) as stage:
                 with column.controller(stage):
                     for each, scenario in scenarios.items():
+                        if each in column.lacks:
+                            continue
                         say(f"{column.title}: {scenario.title}")
                         found[each, name] = [
                             await _round(partial(column.subject, stage), scenario, args.held)

@@ -210,11 +210,13 @@ COLUMNS: Mapping[str, Column] = {
         contour,
         controller,
         partial(ArgoExperiment, delay_seconds=None),
+        ("delete-namespace-in-order",),
     ),
     "argo-no-delay": Column(
         "Argo Rollouts 1.10.1, HTTPProxy (translated), scaleDownDelaySeconds: 0",
         contour,
         controller,
         partial(ArgoExperiment, delay_seconds=0),
+        ("delete-namespace-in-order",),
     ),
 }

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import field
-from bench.experiments.proxies import has_route
+from bench.experiments.proxies import contour_has_route
 from bench.progress import say
 from controlplane import ApiError, Cluster
 from controlplane.access import wait_for
@@ -23,6 +23,7 @@ from field.edge import LISTENER_PORT, Edge, EnvoyBeside
 from pilotage.kube import PODS, Absent, Client, Json, Object, merge_patch
 
 T = TypeVar("T")
+HasRoute = Callable[[Edge, str, str], Awaitable[bool]]
 
 NOWHERE = {"pilotage.dev/node": "none"}
 """Node selector of pods that get a server."""
@@ -133,7 +134,7 @@ class Stage:
     client: Client
     networks: Sequence[Edge]
     kubelet: Kubelet
-    has_route: Callable[[Edge, str, str], Awaitable[bool]]
+    has_route: HasRoute
     """Whether the proxy of a network gives requests to a Service, named by its namespace and its name."""
 
 
@@ -144,14 +145,21 @@ async def contour(cluster: Cluster, client: Client) -> AsyncIterator[Stage]:
         install(cluster, field.crds(name, *kinds))
     cluster.kubectl("apply", "-f", "-", input=GATEWAY)
     with Edge(cluster.kubeconfig, EDGE, EDGE, say, everywhere=True) as first, EnvoyBeside(first) as second:
-        kubelet = Kubelet(cluster, client, (first, second))
-        running = asyncio.create_task(kubelet.run())
-        try:
-            yield Stage(cluster, client, (first, second), kubelet, has_route)
-        finally:
-            running.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await running
+        async with served(cluster, client, (first, second), contour_has_route) as stage:
+            yield stage
+
+
+@contextlib.asynccontextmanager
+async def served(cluster: Cluster, client: Client, networks: Sequence[Edge], routes: HasRoute) -> AsyncIterator[Stage]:
+    """The stage in these networks, with a server for each pod."""
+    kubelet = Kubelet(cluster, client, networks)
+    running = asyncio.create_task(kubelet.run())
+    try:
+        yield Stage(cluster, client, networks, kubelet, routes)
+    finally:
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
 
 
 async def until(what: str, condition: Callable[[], Awaitable[T]]) -> T:

@@ -1,7 +1,7 @@
 """The contract of a product whose experiments are tried, and the ways in which an experiment can end."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 
@@ -55,8 +55,12 @@ class Subject(ABC):
     async def delete_endpoint(self) -> None:
         """Delete everything that the user has created in `start`."""
 
+    async def delete_namespace_in_order(self) -> None:
+        """Delete the namespace by a command of the product, if it has one: see `Column.lacks`."""
+        raise NotImplementedError
+
     async def delete_namespace(self) -> None:
-        """Delete the namespace, with all of it."""
+        """Delete the namespace as `kubectl delete ns` does."""
         found = await self.client.get(NAMESPACES, ObjectKey("", self.namespace))
         await self.client.delete(NAMESPACES, found.key, uid=found.meta.uid, propagation=Propagation.BACKGROUND)
 
@@ -80,7 +84,14 @@ SCENARIOS = {
     "terminate": Scenario("it is terminated", lambda subject: subject.terminate()),
     "delete-experiment": Scenario("it is deleted", lambda subject: subject.delete_experiment()),
     "delete-endpoint": Scenario("the endpoint is deleted", lambda subject: subject.delete_endpoint(), leaves=True),
-    "delete-namespace": Scenario("the namespace is deleted", lambda subject: subject.delete_namespace(), leaves=True),
+    "delete-namespace-in-order": Scenario(
+        "the namespace is deleted, by `pilotage delete ns/NAME`",
+        lambda subject: subject.delete_namespace_in_order(),
+        leaves=True,
+    ),
+    "delete-namespace": Scenario(
+        "the namespace is deleted, by `kubectl delete ns`", lambda subject: subject.delete_namespace(), leaves=True
+    ),
 }
 
 
@@ -92,3 +103,5 @@ class Column:
     stage: Callable[[Cluster, Client], AbstractAsyncContextManager[Stage]]
     controller: Callable[[Stage], AbstractContextManager[object]]
     subject: Callable[[Stage, str], Subject]
+    lacks: Collection[str] = ()
+    """Scenarios that the product has no way for."""

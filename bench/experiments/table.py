@@ -1,10 +1,13 @@
 """The outcomes as tables of Markdown: a row for each scenario, a column for each product."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from bench.experiments.subject import Column, Scenario
 from bench.experiments.trial import Outcome, failed
+
+NONE = "-"
+"""Cell of a scenario that the product has no way for."""
 
 
 class Round(NamedTuple):
@@ -19,11 +22,16 @@ def tables(
 ) -> str:
     """Failures and cut streams; and when the Service and its servers went, and each proxy let go."""
     head = ["", *(column.title for column in columns.values())]
-    starts = [[each for key in scenarios for each in found[key, name]] for name in columns]
-    failures = [[scenario.title, *(lost(found[key, name]) for name in columns)] for key, scenario in scenarios.items()]
-    order = [[scenario.title, *(moments(found[key, name]) for name in columns)] for key, scenario in scenarios.items()]
+    starts = [[each for key in scenarios for each in found.get((key, name), ())] for name in columns]
+
+    def rows(cell: Callable[[Sequence[Round]], str]) -> list[list[str]]:
+        return [
+            [scenario.title, *(cell(found[key, name]) if (key, name) in found else NONE for name in columns)]
+            for key, scenario in scenarios.items()
+        ]
+
     begins = ["it begins, with nothing held", *map(began, starts)]
-    return f"{_table([head, begins, *failures])}\n\n{_table([head, *order])}"
+    return f"{_table([head, begins, *rows(lost)])}\n\n{_table([head, *rows(moments)])}"
 
 
 def lost(rounds: Sequence[Round]) -> str:
@@ -52,9 +60,9 @@ def moments(rounds: Sequence[Round]) -> str:
         "servers": [each.server_killed for each in outcomes],
         "Service": [each.service_deleted for each in outcomes],
         "held proxy": [each.let_go[0] for each in outcomes],
-        "other proxy": [each.let_go[1] for each in outcomes],
+        "other proxy": [moment for each in outcomes for moment in each.let_go[1:]],
     }
-    return ", ".join(f"{name} {_range(values)}" for name, values in seen.items())
+    return ", ".join(f"{name} {_range(values)}" for name, values in seen.items() if values)
 
 
 def _range(moments: Sequence[float | None]) -> str:

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from bench.experiments.argo import proxy
+from bench.experiments.argo import COLUMNS, proxy
 from bench.experiments.proxies import leads_to
-from bench.experiments.table import Round, began, lost, moments
+from bench.experiments.subject import SCENARIOS
+from bench.experiments.table import Round, began, lost, moments, tables
 from bench.experiments.trial import Outcome, counted, failed, service_deleted
 from controlplane import AuditRecord
 from pilotage.kube import Object
@@ -42,8 +43,14 @@ def test_a_proxy_leads_to_a_service_that_gets_some_of_its_requests(found: dict[s
     assert leads_to(found, "shop", "variant") is wanted
 
 
+def test_our_gateway_names_its_clusters_in_another_way():
+    found = dump(weighted_clusters={"clusters": [{"name": "shop_variant_9000", "weight": 25}]})
+    assert leads_to(found, "shop", "variant", "_")
+    assert not leads_to(found, "shop", "var", "_")
+
+
 def test_a_missing_route_is_a_failure_unless_the_endpoint_itself_goes():
-    failures = {"404": 5, "503": 2, UNREACHABLE: 3}
+    failures = {"404": 4, '404 {"error": {}}': 1, "503": 2, UNREACHABLE: 3}
     assert failed(failures) == 10
     assert failed(failures, leaves=True) == 3
 
@@ -127,7 +134,17 @@ def test_a_cell_has_the_first_and_the_last_moment_of_all_rounds_and_says_what_wa
     assert moments(rounds(other, one)) == (
         "servers 0.1 to 1.5, Service 0.1, held proxy 2.0, or never, other proxy 0.1, or never"
     )
+    assert moments(rounds(outcome(let_go=(2.0,)))) == "servers never, Service never, held proxy 2.0"
     assert moments(rounds(outcome())) == "servers never, Service never, held proxy never, other proxy never"
+
+
+def test_a_scenario_that_a_product_has_no_way_for_is_a_cell_without_figures():
+    found = {("end", "a"): rounds(outcome()), ("end", "b"): rounds(outcome()), ("special", "a"): rounds(outcome())}
+    scenarios = {"end": SCENARIOS["end"], "special": SCENARIOS["terminate"]}
+    first, second = tables({"a": COLUMNS["argo"], "b": COLUMNS["argo-no-delay"]}, scenarios, found).split("\n\n")
+    for each in (first, second):
+        assert each.splitlines()[-1].endswith(" | - |")
+        assert each.splitlines()[-1].count("-") == 1
 
 
 def test_a_cell_has_the_starts_that_failed_and_the_requests_that_the_others_cost():

@@ -135,7 +135,9 @@ class ContourCluster:
     def _force_away(self) -> None:
         paths = [path.format(self.namespace) for path in PARTS]
         paths += [each.path(self.namespace) for each in ROUTES.values()]
-        paths += [f"{GROUP}/namespaces/{self.namespace}/{each}" for each in ("servingendpoints", "teardowns")]
+        paths += [
+            f"{GROUP}/namespaces/{self.namespace}/{each}" for each in ("experiments", "servingendpoints", "teardowns")
+        ]
         for path in paths:
             for each in self.place.cluster.request("GET", path)["items"]:
                 if self._suffix in each["metadata"]["name"]:
