@@ -38,7 +38,7 @@ def make(chat: Chat, status: Json | None = None, name: str = "q8") -> Object:
     return chat.create(EXPERIMENTS, {"metadata": {"name": name}, "spec": SPEC}, status)
 
 
-def test_the_list_has_a_line_for_each(chat: Chat):
+def test_experiments_are_listed_with_a_line_for_each(chat: Chat):
     make(chat, running())
     make(chat, {"phase": "Ended", "reason": "Completed"}, "z")
     head, first, second = chat.run("experiments").out.splitlines()
