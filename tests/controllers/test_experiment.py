@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from pilotage.api.names import EXPERIMENT_FINALIZER, EXPERIMENTS, TEARDOWNS
+from pilotage.api.names import EXPERIMENT_FINALIZER, EXPERIMENTS, GATEWAY_ROUTES, TEARDOWNS
 from pilotage.kube import PODS, ObjectKey, Propagation, merge_patch
 from pilotage_sim.loop import virtual
 from tests.controllers.simulated_cluster import SimulatedCluster, simulated_cluster
 from tests.controllers.test_endpoint_rollout import GATEWAY, NEXT, OTHER, RolloutCluster, of, place
 
-KEY = ObjectKey("default", "q8")
+KEY, ENDPOINT = ObjectKey("default", "q8"), ObjectKey("default", "chat")
 VARIANT: dict[str, Any] = {"name": "q8", "weight": 10, "overrides": {"runtime": {"args": ["--ctx-size", "512"]}}}
 
 
@@ -33,6 +33,12 @@ async def serving(cluster: RolloutCluster) -> None:
 async def delete(place: SimulatedCluster) -> None:
     found = await place.user.get(EXPERIMENTS, KEY)
     await place.user.delete(EXPERIMENTS, KEY, uid=found.meta.uid, propagation=Propagation.BACKGROUND)
+
+
+def asked_of_the_gateway(cluster: RolloutCluster) -> tuple[bool, int]:
+    """Whether it measures requests, and for how many seconds it leaves them out."""
+    spec = (cluster.world.find(GATEWAY_ROUTES, ENDPOINT) or {})["spec"]
+    return spec.get("measure", False), spec.get("warmupSeconds", 0)
 
 
 def status(place: SimulatedCluster) -> dict[str, Any]:
@@ -75,10 +81,12 @@ async def test_an_experiment_from_its_start_to_its_end_with_nothing_left():
         assert (found["revision"], found["replicas"]) == ("chat-2", {"ready": 1, "desired": 1})
         assert (found["weight"]["wanted"], found["weight"]["programmed"]) == (10, 10)
         assert cluster.status()["phase"] == "Serving"
+        assert asked_of_the_gateway(cluster) == (True, 120)
         started = asyncio.get_running_loop().time()
         await cluster.until(lambda: status(cluster).get("phase") == "Ended", 2000.0)
         assert 590 < asyncio.get_running_loop().time() - started < 700
         assert status(cluster)["reason"] == "Completed"
+        assert asked_of_the_gateway(cluster) == (False, 0)
         assert cluster.mix() == {"chat-1": 100}
         assert not any("chat-2" in each for each in cluster.parts())
         reasons = {each["spec"]["reason"] for each in cluster.world.objects(TEARDOWNS)}

@@ -132,3 +132,9 @@ def test_the_oldest_comes_first_and_one_that_has_ended_is_not_active():
         ]
     )
     assert [(each.name, each.active) for each in found] == [("a", True), ("b", False), ("c", False), ("d", False)]
+
+
+def test_a_claim_that_was_taken_up_comes_first_though_another_is_as_old():
+    both = [experiment("b", "2026-01-01T00:00:00Z"), experiment("a", "2026-01-01T00:00:00Z")]
+    assert [each.name for each in read_claims(both)] == ["a", "b"]
+    assert [each.name for each in read_claims(both, {"b"})] == ["b", "a"]

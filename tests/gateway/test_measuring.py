@@ -132,3 +132,15 @@ def test_nothing_but_a_file_is_read(tmp_path):
     path.write_text("line\n")
     assert [*log.read()] == ["line"]
     log.close()
+
+
+def test_requests_that_begin_in_the_warm_up_are_left_out():
+    route, division = ROUTE._replace(warmup_seconds=5), divided()
+    made = Measuring()
+    made.programmed(route, division, "v0", NOW)
+    name = stratum_name(route, division, 0)
+    for number, after in enumerate((1.0, 4.9, 5.0, 7.0)):
+        made.take(parsed_line(line(name, stream=str(number), after=after)), 0.0)
+    made.publish(NOW, 0.0)
+    found = Stratum.read(made.report("uid")[0]).backends[0]
+    assert (found.left_out, found.requests.n) == (2, 2)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from pilotage.api.base import Conditions, Schema, Stored, map_list, matches, one_of
+from pilotage.api.base import Conditions, Schema, Seconds, Stored, map_list, matches, one_of
 from pilotage.api.endpoint import HostName, Path, Port
 from pilotage.api.measured import Measured
 from pilotage.api.traffic import AssignmentKey, CopiedPercent, HeaderRule
@@ -90,6 +90,8 @@ class GatewayRouteSpec(Schema, frozen=True):
     """Revisions that are reachable by a path of their own."""
     measure: bool = False
     """Whether the gateway measures the requests, and writes `status.measured`."""
+    warmup_seconds: Seconds = 0
+    """Seconds after a change of the shares whose requests are not among the measured numbers."""
     leaving: bool = False
     """Whether the route is being taken down: without a weight, requests get 404, as they will without the route."""
 

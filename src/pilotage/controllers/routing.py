@@ -64,6 +64,8 @@ class RouteTraits(NamedTuple):
     """Names by which clients call the model."""
     measure: bool = False
     """Whether requests are to be measured, by a router that can."""
+    warmup_seconds: int = 0
+    """Seconds after a change of the shares whose requests are not measured."""
 
 
 NO_TRAITS = RouteTraits()

@@ -85,6 +85,7 @@ class ProxiedRoute(NamedTuple):
     assign: GatewayAssignment | None = None
     revisions: tuple[GatewayRevision, ...] = ()
     measure: bool = False
+    warmup_seconds: int = 0
     slots: tuple[tuple[str, ...], ...] = ()
     """Clusters of the slots of keys (`division`): of requests that no branch matches, and of each branch."""
 
@@ -194,6 +195,7 @@ def read_route(obj: Object) -> ProxiedRoute:
             GatewayRevision(each.number, each.service, each.port) for each in spec.revisions if _can_be(each.service)
         ),
         spec.measure,
+        spec.warmup_seconds,
     )
 
 
@@ -317,6 +319,7 @@ class _Spec(msgspec.Struct):
     assign: _Assignment | None = None
     revisions: list[_Revision] = []
     measure: bool = False
+    warmup_seconds: int = msgspec.field(name="warmupSeconds", default=0)
 
 
 class _GatewayRoute(msgspec.Struct):

@@ -69,9 +69,18 @@ class _Stratum:
     """The sums of one stratum."""
 
     def __init__(
-        self, name: str, version: str, since: dt.datetime, percents: Mapping[str, float], *, keyed: bool
+        self,
+        name: str,
+        version: str,
+        since: dt.datetime,
+        percents: Mapping[str, float],
+        *,
+        keyed: bool,
+        warmup_seconds: int = 0,
     ) -> None:
         self.name, self.version, self.since = name, version, since
+        self.warmup_seconds = warmup_seconds
+        self._left_out: Counter[str] = Counter()
         self._until = since
         self._last: Json = {}
         self.percents = percents
@@ -80,9 +89,16 @@ class _Stratum:
         self._units: dict[str, dict[int, _Sums]] | None = {} if keyed else None
 
     def add(self, line: RequestLine) -> None:
+        if self._is_warmup(line):
+            self._left_out[line.service] += 1
+            return
         self._services.setdefault(line.service, _Sums()).add(line)
         if self._units is not None and line.bucket is not None:
             self._units.setdefault(line.service, {}).setdefault(line.bucket, _Sums()).add(line)
+
+    def _is_warmup(self, line: RequestLine) -> bool:
+        """Whether a request began in the warm-up, in which a side is still cold."""
+        return line.start < self.since.timestamp() + self.warmup_seconds
 
     def written(self, under_way: Iterable[RequestLine], now: dt.datetime) -> Json:
         """The numbers, with the time of the last ones: as long as none changes, the result is the same."""
@@ -95,7 +111,7 @@ class _Stratum:
         waiting: dict[str, list[RequestLine]] = {}
         for each in under_way:
             waiting.setdefault(each.service, []).append(each)
-        services = sorted({*self.percents, *self._services, *waiting})
+        services = sorted({*self.percents, *self._services, *self._left_out, *waiting})
         return {
             "missedSeconds": round(self.missed, 3),
             "backends": [self._backend(each, waiting.get(each, [])) for each in services[:16]],
@@ -106,9 +122,10 @@ class _Stratum:
         found: Json = {
             "service": service,
             "weight": round(self.percents.get(service, 0.0), 3),
+            "leftOut": self._left_out[service],
             "underWay": len(waiting),
         }
-        stuck = Counter(bin_of(each.age) for each in waiting if each.first is None)
+        stuck = Counter(bin_of(each.age) for each in waiting if each.first is None and not self._is_warmup(each))
         if self._units is None:
             return found | {"requests": _written(sums, stuck)}
         plain = {"n": sums.n, "errors": sums.errors, "gaveUp": sums.gave_up}
@@ -196,6 +213,8 @@ class Measuring:
         if route.uid not in self._strata:
             self._earlier[route.uid] = earlier()
         strata = self._strata.setdefault(route.uid, [])
+        for each in strata:
+            each.warmup_seconds = route.warmup_seconds
         for branch, shares in enumerate(division.shares):
             name = stratum_name(route, division, branch)
             current = next((each for each in reversed(strata) if _branch(each.name) == str(branch)), None)
@@ -203,7 +222,9 @@ class Measuring:
                 taken = {each["version"] for each in self._earlier[route.uid]} | {each.version for each in strata}
                 labelled = _unique(f"{version}/{branch}" if branch else version, taken)
                 keyed = route.assign is not None
-                strata.append(_Stratum(name, labelled, now, division.percents(branch), keyed=keyed))
+                warmup = route.warmup_seconds
+                percents = division.percents(branch)
+                strata.append(_Stratum(name, labelled, now, percents, keyed=keyed, warmup_seconds=warmup))
         del strata[:-STRATA_MAX]
 
     def forget(self, uid: str) -> None:

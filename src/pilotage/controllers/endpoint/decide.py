@@ -21,7 +21,7 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pilotage.controllers.endpoint.canary import pause_seconds
+from pilotage.controllers.endpoint.canary import awaits_verdict, pause_seconds
 from pilotage.controllers.endpoint.ledger import PartName
 from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.controllers.endpoint.revisions import RequestedRevision, Revision, RevisionHistory
@@ -29,9 +29,9 @@ from pilotage.controllers.endpoint.rolling import (
     GONE_SECONDS,
     Rolling,
     RolloutInputs,
+    canary_of,
     first_state,
     is_further,
-    is_measured,
     redirected,
     refusal,
     returned,
@@ -346,7 +346,7 @@ class _Deciding:
             tuple(sorted(others & applied.services)) if applied is not None else (),
             tuple(sorted(models)),
             frozenset(answering),
-            measure=bool(self.variants.accepted) or (self.is_rolling and is_measured(self.spec)),
+            self.variants.analysis() or (awaits_verdict(canary_of(self.spec)) if self.is_rolling else None),
         )
 
     def arrive(self) -> None:

@@ -1,13 +1,14 @@
 """The claims of Experiments on an endpoint: which are taken up, what their variants are, and what these get. Pure.
 
 Rules of this file
-- The oldest claim that can be met is met; a later one that does not fit beside it waits, and is told why.
+- A claim that was taken up stays. Of others, the oldest that can be met is met; a later one that does not fit beside it
+  waits, and is told why.
 - A variant is a revision of the endpoint like any other: the serving revision's spec with its overrides.
 - Variants get their weights from the serving revision, which always keeps a share. With `match` they are in a branch of
   their own, and everybody else goes where they went before.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -57,10 +58,13 @@ class EnteredVariant(NamedTuple):
     port: int
 
 
-def read_claims(experiments: Iterable[Object]) -> list[ExperimentClaim]:
-    """The claims of Experiments, the oldest first. One that cannot be read claims nothing: its own status says why."""
+def read_claims(experiments: Iterable[Object], begun: Collection[str | None] = ()) -> list[ExperimentClaim]:
+    """The claims of Experiments: those that were taken up, by uid, then the oldest first.
+
+    One that cannot be read claims nothing: its own status says why.
+    """
     found = [claim for each in experiments if (claim := _claim(each)) is not None]
-    return sorted(found, key=lambda each: (each.created, each.uid))
+    return sorted(found, key=lambda each: (each.uid not in begun, each.created, each.uid))
 
 
 def _claim(obj: Object) -> ExperimentClaim | None:

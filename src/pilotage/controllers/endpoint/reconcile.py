@@ -149,7 +149,9 @@ class EndpointReconcile:
     def _experiments(self) -> ExperimentInputs:
         """The experiments on the endpoint, with the Models of their variants looked up."""
         step = step_claim(self._subject, self._history.under_way)
-        claims = [*read_claims(self._with.experiments(self._obj.key)), *([step] if step is not None else [])]
+        begun = {past.experiment for past in self._history.past if past.state == "Variant"}
+        claims = read_claims(self._with.experiments(self._obj.key), begun)
+        claims += [step] if step is not None else []
         serving, router = self._history.serving, ROUTERS.get(self._subject.spec.route.kind)
         before = self._claimed()
         if not claims or serving is None or router is None:
@@ -298,9 +300,9 @@ class EndpointReconcile:
         await self._record(self._route())
         routing = self._with.routing
         try:
-            routed = await routing.move(
-                self._subject, step.mix, step.others, RouteTraits(step.models, step.measure), reachable=step.reachable
-            )
+            warmup = step.analysis.warmup_seconds if step.analysis is not None else 0
+            traits = RouteTraits(step.models, step.analysis is not None, warmup)
+            routed = await routing.move(self._subject, step.mix, step.others, traits, reachable=step.reachable)
             for route in self._route():
                 if (made := routing.current(self._subject)) is not None:
                     self._ledger.made(route, made.meta.uid)

@@ -71,11 +71,6 @@ def canary_of(spec: EndpointSpec) -> Canary:
     return spec.strategy.canary or Canary()
 
 
-def is_measured(spec: EndpointSpec) -> bool:
-    """Whether the analysis of a rollout needs the numbers of its requests."""
-    return awaits_verdict(canary_of(spec)) is not None
-
-
 def surge_of(surge: Surge, total: int) -> int:
     """The number of replicas beyond the total."""
     if surge == AUTO:

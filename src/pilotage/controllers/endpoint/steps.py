@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+from pilotage.api.analysis import AnalysisSpec
 from pilotage.api.endpoint_status import ClaimedExperiment, RolloutDecision
 from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.controllers.endpoint.revisions import RequestedRevision, Revision
@@ -106,8 +107,8 @@ class MoveRoute(NamedTuple):
     """Names by which clients may call the model."""
     reachable: frozenset[str] = frozenset()
     """Services of the mix that have replicas which answer."""
-    measure: bool = False
-    """Whether an analysis needs the numbers of these requests."""
+    analysis: AnalysisSpec | None = None
+    """Analysis that needs the numbers of these requests; None: nobody does."""
 
 
 class AnnounceServing(NamedTuple):

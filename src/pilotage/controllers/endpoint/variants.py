@@ -14,7 +14,7 @@ import datetime as dt
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from pilotage.api.analysis import SERVING
+from pilotage.api.analysis import SERVING, AnalysisSpec
 from pilotage.api.endpoint import EndpointSpec
 from pilotage.api.endpoint_status import ClaimedExperiment, ClaimedVariant, PastRevision, Replicas, VariantShare
 from pilotage.api.variant import VariantSpec
@@ -102,6 +102,11 @@ class Variants(NamedTuple):
         """The revisions of variants whose claims are met: they are kept up."""
         found = (self.revision(claim, each.name) for claim in self.accepted for each in claim.spec.variants)
         return [each for each in found if each is not None]
+
+    def analysis(self) -> AnalysisSpec | None:
+        """The analysis with the longest warm-up of those that the claims ask for; None: there is no claim."""
+        asked = [each.spec.analysis or AnalysisSpec() for each in self.accepted]
+        return max(asked, key=lambda each: each.warmup_seconds, default=None)
 
     def holds(self) -> EndpointProblem | None:
         """The reason why the endpoint keeps what serves, if an experiment is under way."""

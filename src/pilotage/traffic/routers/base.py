@@ -42,6 +42,8 @@ class RouteRequest(NamedTuple):
     """Names of the model in requests, for a router that looks at them."""
     measure: bool = False
     """Whether requests are to be measured, by a router that can."""
+    warmup_seconds: int = 0
+    """Seconds after a change of the shares whose requests are not measured."""
 
 
 class UrlRequest(NamedTuple):

@@ -41,7 +41,7 @@ class PilotageGatewayRouter(Router):
         if revisions := _revisions(request.name, request.mix):
             spec["revisions"] = revisions
         if request.measure:
-            spec["measure"] = True
+            spec |= {"measure": True, "warmupSeconds": request.warmup_seconds}
         return self.written(request, spec)
 
     def mix(self, obj: Json) -> Mix:
