@@ -24,6 +24,7 @@ from pilotage.traffic.routers import ROUTERS
 SERVING = EndpointSpec.read(
     {"model": {"name": "qwen"}, "runtime": {"name": "vllm", "args": ["--seed", "1"]}, "replicas": 3}
 )
+SOURCE = {"name": "score", "kind": "Prometheus", "address": "http://prometheus.example.com", "query": "up"}
 OTHER: dict[str, Any] = {"overrides": {"model": {"name": "qwen-q8"}}}
 PAST = [PastRevision(number=4, created="", state="Previous", spec={"model": {"name": "older"}, "replicas": 9})]
 
@@ -59,6 +60,9 @@ def test_the_older_of_two_that_want_too_much_stays():
         ({"weight": 5, "overrides": {"replicas": 9}}, {}, "HTTPProxy", "overrides may have model"),
         ({"weight": 5, "overrides": {"runtime": {"port": 0}}}, {}, "HTTPProxy", "overrides.runtime.port"),
         ({"weight": 5, "overrides": {"runtime": {"name": "vllm"}}}, {}, "HTTPProxy", "is what serves already"),
+        ({"weight": 5}, {"analysis": {"against": "nobody"}}, "HTTPProxy", "there is no variant nobody: use Serving, a"),
+        ({"weight": 5}, {"analysis": {"metrics": [{"name": "speed"}]}}, "HTTPProxy", "speed: neither the gateway nor"),
+        ({"weight": 5}, {"analysis": {"sources": [SOURCE]}}, "HTTPProxy", "take analysis.sources out"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(variant, more, route, why):

@@ -20,6 +20,7 @@ from pilotage.api.experiment import ExperimentEndpoint, ExperimentSpec, Experime
 from pilotage.api.traffic import Assignment
 from pilotage.api.variant import VariantSpec
 from pilotage.controllers.endpoint.canary import ALL_STEPS
+from pilotage.controllers.endpoint.revisions import analysis_problems
 from pilotage.kube import Json, Object
 from pilotage.serving.parts import EndpointRef
 from pilotage.traffic.contract import WHOLE, Backend, Branch, Copies, Header, Mix, Stickiness
@@ -119,6 +120,7 @@ def _problems(
 ) -> Iterable[str]:
     if claim.weight > SHARE_MAX:
         yield f"The weights of its variants are {claim.weight} together, and the serving revision has to keep a share."
+    yield from analysis_problems(claim.spec.analysis, [each.name for each in claim.spec.variants])
     variants = [EnteredVariant(claim, each, each.name, 80) for each in claim.spec.variants]
     try:
         yield from router.problems(with_variants(Mix((Backend("serving", 80),)), "serving", variants))

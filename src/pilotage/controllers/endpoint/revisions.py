@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 from msgspec.structs import fields, replace
 
+from pilotage.analysis.metrics import problems as metric_problems
+from pilotage.api.analysis import SERVING, AnalysisSpec
 from pilotage.api.endpoint import REVISION_FIELDS, EndpointSpec
 from pilotage.api.endpoint_status import PastRevision, RolloutState
 from pilotage.controllers.endpoint.canary import ENDED
@@ -109,11 +111,26 @@ def canary_problems(spec: EndpointSpec) -> list[str]:
         found.append(f"A route of kind {router.kind} cannot assign requests by a key: take canary.assign out.")
     if jobs := [number for number, step in enumerate(canary.steps, 1) if step.job is not None]:
         found.append(f"This operator does not run Jobs as steps of a rollout: take step {jobs[0]} out.")
+    found += analysis_problems(canary.analysis, ())
     if replicas_of(spec) == 1 and canary.surge in (0, "0%"):
         found.append(
             "One replica and surge 0 would leave no server in between: use surge 1 with another node or host for one "
             "more replica, or two replicas, or strategy Recreate."
         )
+    return found
+
+
+def analysis_problems(analysis: AnalysisSpec | None, variants: Sequence[str]) -> list[str]:
+    """Why an analysis cannot be made, in sentences for people. `variants`: names that it may compare with."""
+    if analysis is None:
+        return []
+    found = [f"analysis: {each}." for each in metric_problems(analysis)]
+    if analysis.against not in (SERVING, *variants):
+        found.append(
+            f"analysis.against: there is no variant {analysis.against}: use {', '.join((SERVING, *variants))}."
+        )
+    if analysis.sources:
+        found.append("This operator asks no sources but its gateway: take analysis.sources out.")
     return found
 
 

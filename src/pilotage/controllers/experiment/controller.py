@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
+from pilotage.analysis.metrics import problems
 from pilotage.analysis.verdict import Side, judge
 from pilotage.api.analysis import SERVING, AnalysisSpec, Verdict
 from pilotage.api.base import InvalidField
@@ -120,7 +121,7 @@ class ExperimentController:
         strata = self._measured(ObjectKey(namespace, spec.endpoint.name))
         analysis = spec.analysis or AnalysisSpec(on_worse="Report")
         other = _other_side(claim, analysis.against)
-        if other is None or not strata:
+        if other is None or not strata or problems(analysis):
             return before
         now = format_time(utc_now())
         return before | {
