@@ -52,28 +52,27 @@ async def _run(
                             continue
                         say(f"{column.title}: {scenario.title}")
                         found[each, name] = [
-                            await _round(partial(column.subject, stage), scenario, args.held)
-                            for _ in range(args.rounds)
+                            await _round(partial(column.subject, stage), scenario, args) for _ in range(args.rounds)
                         ]
     return found
 
 
-async def _round(make: Callable[[str], Subject], scenario: Scenario, held_seconds: float) -> Round:
+async def _round(make: Callable[[str], Subject], scenario: Scenario, args: argparse.Namespace) -> Round:
     """One trial that came to its end; those before it whose experiment did not start are counted."""
     for attempt in range(ATTEMPTS):
         try:
-            return Round(await _trial(make(f"trial-{next(NUMBERS)}"), scenario, held_seconds), attempt)
+            return Round(await _trial(make(f"trial-{next(NUMBERS)}"), scenario, args), attempt)
         except NotStarted as error:
             say(str(error))
     raise FieldError(f"none of {ATTEMPTS} experiments started")
 
 
-async def _trial(subject: Subject, scenario: Scenario, held_seconds: float) -> Outcome:
+async def _trial(subject: Subject, scenario: Scenario, args: argparse.Namespace) -> Outcome:
     cluster, namespace = subject.stage.cluster, subject.namespace
     cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
     cluster.wait_for_service_account(namespace)
     try:
-        outcome = await Trial(subject, scenario, held_seconds).play()
+        outcome = await Trial(subject, scenario, args.held, in_mid_shift=args.mid_shift).play()
     finally:
         await subject.close()
         await _remove(subject.client, namespace)
@@ -99,6 +98,9 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--only", type=_words, default=[], metavar="COLUMNS", help=f"some of {','.join(COLUMNS)}")
     parser.add_argument("--rounds", type=int, default=3, help="trials of each (default: 3)")
     parser.add_argument("--held", type=float, default=2, help="seconds in which one proxy hears nothing (default: 2)")
+    parser.add_argument(
+        "--mid-shift", action="store_true", help="end it before the first proxy has heard that it begins (Contour)"
+    )
     args = parser.parse_args()
     for given, known in ((args.scenarios, SCENARIOS), (args.only, COLUMNS)):
         if unknown := set(given) - set(known):

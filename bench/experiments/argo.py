@@ -100,6 +100,9 @@ class ArgoExperiment(Subject):
             found = weights(await self.client.get(VIRTUAL_SERVICES, ObjectKey(self.namespace, NAME)))
             raise NotStarted(f"{error}; the VirtualService has {found}") from None
 
+    async def runs(self) -> None:
+        await until("Experiment that runs", self._runs)
+
     async def end(self) -> None:
         await self._change({"duration": "1s"})  # it is judged from the moment at which it began to run
 
@@ -132,6 +135,10 @@ class ArgoExperiment(Subject):
                 if weights(found).get(service) == SHARE:
                     return service
         return ""
+
+    async def _runs(self) -> bool:
+        found = await self.client.get(EXPERIMENTS, self._experiment)
+        return bool(found.get("status", "phase", default="") == "Running")
 
     async def _change(self, spec: Json) -> None:
         await self.client.patch(EXPERIMENTS, self._experiment, merge_patch({"spec": spec}))

@@ -18,11 +18,12 @@ from field.ground.backends import PORT
 from pilotage.api.names import ENDPOINTS, EXPERIMENTS
 from pilotage.kube import Json, ObjectKey, Propagation, Resource, merge_patch
 from pilotage.operator.crds import crds
+from pilotage.traffic.routers import ROUTERS
 
 VARIANT = "variant"
 SYSTEM = "pilotage-system"
 COMMAND_SECONDS_MAX = 120.0
-ROUTES: Mapping[str, Json] = {"HTTPRoute": {"gateway": {"namespace": EDGE, "name": EDGE}}}
+PARENTS: Mapping[str, Json] = {"HTTPRoute": {"gateway": {"namespace": EDGE, "name": EDGE}}}
 """Fields of `spec.route` beside its kind and its host."""
 
 
@@ -31,7 +32,8 @@ class PilotageExperiment(Subject):
 
     def __init__(self, stage: Stage, namespace: str, *, kind: str) -> None:
         super().__init__(stage, namespace)
-        self._route = {"kind": kind, "host": self.host, **ROUTES.get(kind, {})}
+        self._router = ROUTERS[kind]
+        self._route = {"kind": kind, "host": self.host, **PARENTS.get(kind, {})}
         # Its name is the model's, too, which the gateway keeps for a former endpoint of another namespace for a while.
         self._endpoint, self._experiment = ObjectKey(namespace, namespace), ObjectKey(namespace, VARIANT)
         self._receipts = tempfile.TemporaryDirectory(prefix="receipts-")
@@ -55,10 +57,13 @@ class PilotageExperiment(Subject):
         spec = {"endpoint": {"name": self._endpoint.name}, "variants": [variant], "duration": "1h"}
         await self.client.create(EXPERIMENTS, {"metadata": {"name": VARIANT}, "spec": spec}, namespace=self.namespace)
         try:
-            return await until("Experiment that runs", self._routed)
+            return await until("route with the variant", self._given)
         except TimeoutError as error:
             found = await self.client.get(EXPERIMENTS, self._experiment)
             raise NotStarted(f"{error}; its status is {found.get('status', default=None)}") from None
+
+    async def runs(self) -> None:
+        await until("Experiment that runs", self._runs)
 
     async def end(self) -> None:
         await self._change({"duration": "1s"})  # counted from the moment at which all of it was programmed
@@ -97,14 +102,16 @@ class PilotageExperiment(Subject):
         found = await self.client.get(ENDPOINTS, self._endpoint)
         return bool(found.get("status", "phase", default="") == "Serving")
 
-    async def _routed(self) -> str:
-        """The Service of the variant, once the experiment runs."""
-        experiment = await self.client.get(EXPERIMENTS, self._experiment)
-        if experiment.get("status", "phase", default="") != "Running":
-            return ""
-        status = (await self.client.get(ENDPOINTS, self._endpoint)).get("status")
-        service: str = status["experiments"][0]["variants"][0]["service"]
-        return service
+    async def _given(self) -> str:
+        """The Service of the variant, once the route gives it requests."""
+        assert self._router.resource is not None
+        route = await self.client.get(self._router.resource, self._endpoint)
+        backends = self._router.mix(route.to_dict()).backends
+        return next((each.service for each in backends if each.weight == SHARE), "")
+
+    async def _runs(self) -> bool:
+        found = await self.client.get(EXPERIMENTS, self._experiment)
+        return bool(found.get("status", "phase", default="") == "Running")
 
     async def _change(self, spec: Json) -> None:
         await self.client.patch(EXPERIMENTS, self._experiment, merge_patch({"spec": spec}))

@@ -34,10 +34,14 @@ class Subject(ABC):
 
     @abstractmethod
     async def shift(self) -> str:
-        """Start an experiment with `SHARE` percent of the requests; return the name of its Service when it has them.
+        """Start an experiment with `SHARE` percent of the requests; return its Service as soon as the route says so.
 
         Raises `NotStarted` where it never does: the trial is then repeated, and counted.
         """
+
+    @abstractmethod
+    async def runs(self) -> None:
+        """Wait until the product says that the experiment runs."""
 
     @abstractmethod
     async def end(self) -> None:

@@ -30,7 +30,7 @@ def tables(
             for key, scenario in scenarios.items()
         ]
 
-    begins = ["it begins, with nothing held", *map(began, starts)]
+    begins = ["it begins", *map(began, starts)]
     return f"{_table([head, begins, *rows(lost)])}\n\n{_table([head, *rows(moments)])}"
 
 

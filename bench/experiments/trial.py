@@ -89,11 +89,14 @@ class Trial:
     """One scenario with one subject, whose namespace is there.
 
     The feed of the first proxy is held from just before the end of the experiment is asked for until some seconds after
-    the API server has taken it.
+    the API server has taken it. In mid-shift it is held as soon as the route says the share, before this proxy has it.
     """
 
-    def __init__(self, subject: Subject, scenario: Scenario, held_seconds: float) -> None:
+    def __init__(
+        self, subject: Subject, scenario: Scenario, held_seconds: float, *, in_mid_shift: bool = False
+    ) -> None:
         self._subject, self._scenario, self._held_seconds = subject, scenario, held_seconds
+        self._in_mid_shift = in_mid_shift
         self._stage, self._networks = subject.stage, subject.stage.networks
 
     async def play(self) -> Outcome:
@@ -111,17 +114,23 @@ class Trial:
                 each.stop_load(host)
 
     async def _begin(self) -> str:
-        """Start the experiment, and wait until each proxy has had answers of it; returns its Service."""
+        """Start the experiment, and wait until the proxies have had answers of it; returns its Service."""
         subject = self._subject
-        await until("answers before the experiment", partial(self._has_answers, SOME_ANSWERS))
+        await until("answers before the experiment", partial(self._has_answers, SOME_ANSWERS, (), self._networks))
         self._first = self._count()
         service = await subject.shift()
-        await until("route in all proxies", partial(_all_have_route, subject, service))
+        having = self._networks
+        if self._in_mid_shift:
+            self._networks[0].hold()
+            having = self._networks[1:]
+        await until("route in the proxies", partial(_have_route, subject, service, having))
         self._servers = await until("server behind the Service", partial(_servers, subject, service))
-        await until("answers of the experiment", partial(self._has_answers, SOME_ANSWERS, self._servers))
+        await until("answers of the experiment", partial(self._has_answers, SOME_ANSWERS, self._servers, having))
+        if not self._in_mid_shift:
+            await subject.runs()
         for each in self._networks:
             each.mark(subject.host)
-        await until("answers with the experiment", partial(self._has_answers, ANSWERS, field="after"))
+        await until("answers with the experiment", partial(self._has_answers, ANSWERS, (), having, field="after"))
         return service
 
     async def _end(self, service: str) -> Outcome:
@@ -168,17 +177,19 @@ class Trial:
                 return
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _has_answers(self, number: int, servers: Collection[str] = (), *, field: str = "answers") -> bool:
-        """Whether the clients of each proxy have had this many answers, of any server or of some."""
-        reports = [each.report(self._subject.host)[field] for each in self._networks]
+    async def _has_answers(
+        self, number: int, servers: Collection[str], networks: Sequence[Edge], *, field: str = "answers"
+    ) -> bool:
+        """Whether the clients of each of these proxies have had this many answers, of any server or of some."""
+        reports = [each.report(self._subject.host)[field] for each in networks]
         return all(sum(each[name] for name in servers or each if name in each) >= number for each in reports)
 
     def _count(self) -> Count:
         return counted([each.report(self._subject.host) for each in self._networks])
 
 
-async def _all_have_route(subject: Subject, service: str) -> bool:
-    asked = [subject.stage.has_route(each, subject.namespace, service) for each in subject.stage.networks]
+async def _have_route(subject: Subject, service: str, networks: Sequence[Edge]) -> bool:
+    asked = [subject.stage.has_route(each, subject.namespace, service) for each in networks]
     return all(await asyncio.gather(*asked))
 
 
