@@ -54,8 +54,9 @@ simulate: $(VENV)/dev ## play every single fault of all teardowns and endpoints,
 	  teardown-operator-by-caches teardown-definition-by-caches endpoint endpoint-gateway rollout
 	$(PYTHON) -m pilotage_sim explore teardown informer --pairs
 
-load: $(VENV)/dev ## 50 clients through 20 redeploys, scaling, a delete and a dead agent: `make test` has 8 clients and 2 redeploys
-	PILOTAGE_CLIENTS=50 PILOTAGE_REDEPLOYS=20 $(PYTHON) -m pytest -q -s -o timeout=900 tests/up/test_under_load.py
+load: $(VENV)/dev ## 50 clients through 20 redeploys, canaries, an experiment, a delete and a dead agent: `make test` has 8 clients and 2 redeploys
+	PILOTAGE_CLIENTS=50 PILOTAGE_REDEPLOYS=20 $(PYTHON) -m pytest -q -s -o timeout=900 \
+	  tests/up/test_under_load.py tests/up/test_canary_under_load.py
 
 faults: $(VENV)/dev ## every fault of one machine on a real `pilotage up`: parts killed, frozen, starved, the clock set; `make test` plays a sample
 	$(PYTHON) -m faults

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -19,18 +20,23 @@ class Load:
     Every answer has to be whole.
     """
 
-    def __init__(self, url: str, model: str, *, clients: int, tokens: int = 32, pause: float = 0.0) -> None:
+    def __init__(
+        self, url: str, model: str, *, clients: int, tokens: int = 32, pause: float = 0.0, patience: float = 300
+    ) -> None:
+        """`patience`: seconds after which a client gives up."""
         self.asked = 0
         self.streamed = 0
         self.failures: list[str] = []
-        self.said: set[str] = set()
+        self.last: dict[str, float] = {}
+        """The beginnings of the answers, and when the last request was sent that got each one."""
         self._url, self._model, self._clients, self._tokens, self._pause = url, model, clients, tokens, pause
+        self._patience = patience
         self._enough = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=300)
+            connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=self._patience)
         )
         self._tasks = [asyncio.create_task(self._client(number)) for number in range(self._clients)]
         return self
@@ -42,21 +48,28 @@ class Load:
         await asyncio.gather(*self._tasks)
         await self._session.close()
 
+    @property
+    def said(self) -> set[str]:
+        """The beginnings of all answers."""
+        return {*self.last}
+
     async def more(self, count: int) -> None:
-        """Wait until this many more requests are answered."""
-        until = self.asked + count
-        while self.asked < until and not self.failures:
+        """Wait until this many more requests are answered, or one fails."""
+        until, failed = self.asked + count, len(self.failures)
+        while self.asked < until and len(self.failures) == failed:
             await asyncio.sleep(0.01)
 
     async def _client(self, number: int) -> None:
         streams = number % 2 == 0
         while not self._enough.is_set():
+            sent = time.monotonic()
             try:
                 text = await (self._stream() if streams else self._whole())
             except (aiohttp.ClientError, TimeoutError, ValueError) as error:
                 self.failures.append(f"{type(error).__name__}: {error}")
             else:
-                self.said.add(" ".join(text.split()[:4]))
+                said = " ".join(text.split()[:4])
+                self.last[said] = max(sent, self.last.get(said, sent))
             self.asked += 1
             self.streamed += streams
             await asyncio.sleep(self._pause)
