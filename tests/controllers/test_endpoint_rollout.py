@@ -303,7 +303,7 @@ async def test_a_restart_in_a_rollout_changes_nothing(steps):
     ("spec", "words"),
     [
         ({"route": GATEWAY, "strategy": {"type": "Canary", "canary": {"surge": 0}}}, "strategy Recreate"),
-        ({"route": {"kind": "Ingress", "host": "chat.example.com"}}, "has no weights"),
+        ({"route": {"kind": "Ingress", "host": "chat.example.com"}}, "needs route.className"),
         ({"route": {"kind": "None"}}, "has no weights"),
         (
             {"route": GATEWAY, "strategy": {"type": "Canary", "canary": {"steps": [{"job": {"image": "eval"}}]}}},

@@ -146,6 +146,7 @@ async def start(world: SimulatedWorld, user: Client, rule: rbac.RbacRule) -> Non
     """Play what shows that a rule is missing: for most rules the start alone.
 
     For the others an endpoint is created, or a process on a Host. An Event tells that its second revision serves.
+    Classes are read for a canary on an Ingress.
     Budgets are read when one is deleted. The last one is deleted while its router is uninstalled.
     """
     await asyncio.sleep(2.0)
@@ -160,6 +161,9 @@ async def start(world: SimulatedWorld, user: Client, rule: rbac.RbacRule) -> Non
         return
     last = "customresourcedefinitions" in rule.resources
     spec = {"route": SPECS["proxied"]["route"]} if last else {}
+    if "ingressclasses" in rule.resources:
+        strategy = {"type": "Canary", "canary": {"steps": [{"setWeight": 50}]}}
+        spec = {"route": {"kind": "Ingress", "className": "nginx"}, "strategy": strategy}
     made = endpoint(f"chat-{len(world.objects(ENDPOINTS))}", {"model": {"source": "hf://o/r/m.gguf"}, **spec})
     created = await user.create(ENDPOINTS, made, namespace=NAMESPACE)
     await asyncio.sleep(5.0)

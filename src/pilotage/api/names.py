@@ -36,6 +36,9 @@ LABEL_REVISION = "pilotage.dev/revision"
 ANNOTATION_SEAL = "pilotage.dev/seal"
 """Annotation of every part: the operator's proof that it made the part for the endpoint that the label names."""
 
+ANNOTATION_CANARY_OF = "pilotage.dev/canary-of"
+"""Annotation of a canary Ingress: the main Ingress, without which it is nothing."""
+
 ANNOTATION_PROMOTE = "pilotage.dev/promote"
 """Annotation of an endpoint: ends a step of a rollout, by revision and step (`assistant-8/3`), or all (`…/all`)."""
 ANNOTATION_ABORT = "pilotage.dev/abort"

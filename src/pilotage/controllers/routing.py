@@ -6,7 +6,8 @@ from typing import NamedTuple
 from pilotage.controllers.caches import Caches
 from pilotage.controllers.endpoint.apply_parts import PartApplier
 from pilotage.controllers.endpoint.problem import EndpointProblem
-from pilotage.kube import Absent, ApiError, Client, Json, Object, ObjectKey
+from pilotage.controllers.ingress_canary import IngressCanary
+from pilotage.kube import Absent, ApiError, Client, Json, Object, ObjectKey, Resource
 from pilotage.runtime.clock import monotonic
 from pilotage.serving.drift import same
 from pilotage.serving.parts import DesiredObject, EndpointRef, labels
@@ -14,6 +15,7 @@ from pilotage.serving.resources import SERVICES
 from pilotage.teardown.snapshot.fields import dig
 from pilotage.traffic.contract import Mix, Programming, ProxyObserver, RouteStatus, combined
 from pilotage.traffic.drain import TrafficWait
+from pilotage.traffic.ingress_nginx import WritePair
 from pilotage.traffic.routers import ROUTERS, Capability, Router, RouteRequest
 from pilotage.traffic.shift import (
     POLL_SECONDS,
@@ -28,6 +30,7 @@ from pilotage.traffic.shift import (
 
 UNDECLARED = "field not declared in schema"
 """Message of an API server for an apply with a field that its version of the kind does not have. Nothing is written."""
+UNVERIFIED = "Ingress-NGINX does not tell whether its proxies have it"
 
 
 class Routed(NamedTuple):
@@ -55,6 +58,8 @@ class Routed(NamedTuple):
     """Requests in flight by service; unknown for those that are not in it."""
     measured: object = None
     """`status.measured` of a GatewayRoute as it is in the API, if there is any."""
+    parts: frozenset[tuple[Resource, str]] = frozenset()
+    """Objects by kind and name that the mix takes beside the route that is called like the endpoint."""
 
 
 class RouteTraits(NamedTuple):
@@ -85,6 +90,7 @@ class Routing:
         self._observer = observer
         self._since: dict[str, tuple[str, int, Programming, float]] = {}
         self._old_kinds: set[str] = set()
+        self._ingresses = IngressCanary(client, maker, caches)
 
     def part(self, subject: EndpointRef, mix: Mix, traits: RouteTraits = NO_TRAITS) -> DesiredObject:
         """The route object. EndpointProblem for a kind without a router; ValueError for a mix it cannot have."""
@@ -108,7 +114,18 @@ class Routing:
         router = ROUTERS.get(subject.spec.route.kind)
         if router is None or router.resource is None or (found := self.current(subject)) is None:
             return Mix()
+        if self._ingresses.applies(subject):
+            return self._ingresses.pair(subject).mix
         return router.mix(found.to_dict())
+
+    def parts(self, subject: EndpointRef, wanted: Mix) -> list[tuple[Resource, str]]:
+        """The objects by kind and name that a mix takes beside the route that is called like the endpoint."""
+        return self._ingresses.parts(subject, wanted) if self._ingresses.applies(subject) else []
+
+    async def canary_refusal(self, subject: EndpointRef) -> str:
+        """Why requests of an endpoint cannot move in steps, if the cluster is the reason; empty: it is not."""
+        is_asked = subject.spec.strategy.type == "Canary" and self._ingresses.applies(subject)
+        return await self._ingresses.refusal(subject) if is_asked else ""
 
     async def move(
         self,
@@ -118,12 +135,15 @@ class Routing:
         traits: RouteTraits = NO_TRAITS,
         *,
         reachable: Collection[str] = (),
+        leaving: Collection[str] = (),
     ) -> Routed:
         """One step towards a route that says `wanted`. `running`: Services of other revisions that are there.
 
-        `reachable`: Services with replicas that answer, so that proxies must know an address of them. EndpointProblem
-        for a mix that a route of this kind cannot have.
+        `reachable`: Services with replicas that answer, so that proxies must know an address of them. `leaving`: uids
+        of parts that a Teardown removes. EndpointProblem for a mix that a route of this kind cannot have.
         """
+        if self._ingresses.applies(subject):
+            return await self._move_pair(subject, wanted, running, reachable, leaving)
         router = _router(subject)
         if problems := router.problems(wanted):
             raise EndpointProblem("RouteCannot", " ".join(problems))
@@ -172,6 +192,33 @@ class Routing:
                 return routed._replace(reason=reason, text=text, again=seconds)
             case Done(verified=verified):
                 return routed._replace(done=True, verified=verified, reason="Done", text=status.text, again=None)
+
+    async def _move_pair(
+        self,
+        subject: EndpointRef,
+        wanted: Mix,
+        running: Collection[str],
+        reachable: Collection[str],
+        leaving: Collection[str],
+    ) -> Routed:
+        """The same step for the two Ingresses of Ingress-NGINX."""
+        named = self._ingresses.pair(subject).mix.services
+        missing = await self._missing(subject, named - wanted.services)
+        pair, step, seconds = await self._ingresses.move(
+            subject, wanted, running, missing=missing, reachable=reachable, leaving=leaving
+        )
+        proven = pair.main is not None and seconds >= ShiftTimeouts().settle_seconds
+        routed = Routed(False, False, "Waiting", "", POLL_SECONDS, pair.mix.services, mix=pair.mix, proven=proven)
+        match step:
+            case WritePair(pair=written):
+                text, named = f"The route is moved: {written.mix}.", pair.mix.services | written.mix.services
+                return routed._replace(reason="Moving", text=text, services=named, mix=written.mix, proven=False)
+            case TrafficWait(text=text, seconds=seconds):
+                return routed._replace(text=text, again=seconds)
+            case Done():
+                # A canary Ingress at weight 0 still names its revision, which is kept until that Ingress is gone.
+                kept = frozenset(self.parts(subject, wanted))
+                return routed._replace(done=True, reason="Done", text=UNVERIFIED, again=None, mix=wanted, parts=kept)
 
     def _is_another(self, subject: EndpointRef, mix: Mix, traits: RouteTraits, found: Object) -> bool:
         """Whether it differs in more than its mix: the host was changed, or somebody has edited it."""

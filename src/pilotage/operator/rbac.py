@@ -8,6 +8,7 @@ may do that decides what a machine runs, within what its owner allows.
 
 from pilotage.api.rbac_rules import MAKE, READ, RbacRule
 from pilotage.controllers.seals import SECRET_NAME
+from pilotage.traffic.ingress_nginx import INGRESS_CLASSES
 from pilotage.traffic.routers import ROUTE_RESOURCES
 
 __all__ = [
@@ -65,6 +66,9 @@ EVERYWHERE = (
     RbacRule("autoscaling", ("horizontalpodautoscalers",), MAKE, "spec.autoscaling"),
     RbacRule("keda.sh", ("scaledobjects",), MAKE, "spec.autoscaling, where there is KEDA"),
     *(RbacRule(each.group, (each.plural,), MAKE, f"routes of kind {each.kind}") for each in ROUTE_RESOURCES),
+    RbacRule(
+        INGRESS_CLASSES.group, (INGRESS_CLASSES.plural,), ("get",), "to tell whether an Ingress can have a canary"
+    ),
     RbacRule("policy", ("poddisruptionbudgets",), ("get", "list"), "to name those that select what is gone"),
     RbacRule("serving.kserve.io", ("inferenceservices",), MAKE, "placement.kind KServe"),
     RbacRule(

@@ -4,13 +4,12 @@ import functools
 
 from pilotage.catalogue.kind import Ecosystem, KnownFinalizer, KnownKind
 from pilotage.catalogue.relation import ByName, RelationField, TargetKind, When, mounts, needs, targets
-from pilotage.catalogue.shared import A_SECRET, A_SERVICE, ANYTHING, INGRESS, SERVICE, pod_fields, workload
+from pilotage.catalogue.shared import A_SECRET, A_SERVICE, AN_INGRESS, ANYTHING, SERVICE, pod_fields, workload
 
 _GROUP = "argoproj.io"
 _CANARY = "spec.strategy.canary"
 _BLUE_GREEN = "spec.strategy.blueGreen"
 _ROUTING = f"{_CANARY}.trafficRouting"
-_INGRESS = ByName((INGRESS,))
 _VIRTUAL_SERVICE = ByName((TargetKind("networking.istio.io", "VirtualService"),))
 _HTTP_ROUTE = TargetKind("gateway.networking.k8s.io", "HTTPRoute")
 _SERVICES = (
@@ -24,10 +23,10 @@ _SERVICES = (
     f"{_ROUTING}.smi.rootService",
 )
 _ROUTES = (
-    needs(f"{_ROUTING}.nginx.stableIngress", _INGRESS),
-    needs(f"{_ROUTING}.nginx.stableIngresses[]", _INGRESS),
-    needs(f"{_ROUTING}.alb.ingress", _INGRESS),
-    needs(f"{_ROUTING}.alb.ingresses[]", _INGRESS),
+    needs(f"{_ROUTING}.nginx.stableIngress", AN_INGRESS),
+    needs(f"{_ROUTING}.nginx.stableIngresses[]", AN_INGRESS),
+    needs(f"{_ROUTING}.alb.ingress", AN_INGRESS),
+    needs(f"{_ROUTING}.alb.ingresses[]", AN_INGRESS),
     needs(f"{_ROUTING}.istio.virtualService", _VIRTUAL_SERVICE),
     needs(f"{_ROUTING}.istio.virtualServices[]", _VIRTUAL_SERVICE),
     needs(f"{_ROUTING}.istio.destinationRule", ByName((TargetKind("networking.istio.io", "DestinationRule"),))),

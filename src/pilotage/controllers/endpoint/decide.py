@@ -347,6 +347,7 @@ class _Deciding:
             tuple(sorted(models)),
             frozenset(answering),
             self.variants.analysis() or (awaits_verdict(canary_of(self.spec)) if self.is_rolling else None),
+            self.observed.leaving,
         )
 
     def arrive(self) -> None:
@@ -403,6 +404,8 @@ class _Deciding:
         current = {(part.resource, part.name) for each in kept for part in each.parts}
         if (route := route_of(self.endpoint)) is not None:
             current.add((route.resource, route.name))
+        if (routed := self.routed()) is not None:
+            current |= routed.parts
         found: dict[str, list[ObservedPart]] = {}
         for part in self.observed.parts:
             if (part.resource, part.name) not in current:

@@ -104,7 +104,7 @@ class EndpointReconcile:
 
     async def run(self) -> Result | None:
         """Do what may be done now, and write how far it is."""
-        observed = self._observe()
+        observed = self._observe(await self._with.routing.canary_refusal(self._subject))
         while True:
             observed = observed._replace(recorded=self._recorded)
             decision = decide(self._subject, self._history, observed, utc_now())
@@ -125,12 +125,12 @@ class EndpointReconcile:
 
     # Observe
 
-    def _observe(self) -> Observed:
+    def _observe(self, canary_refusal: str) -> Observed:
         records = self._with.records
         under_way = records.under_way(self._subject)
         waits, blocked = records.waits(self._subject) if under_way else ("", "")
         return Observed(
-            requested(self._subject, resolve(self._subject, self._with.models.get), self._capabilities),
+            requested(self._subject, resolve(self._subject, self._with.models.get), self._capabilities, canary_refusal),
             self._capabilities,
             held=ENDPOINT_FINALIZER in self._obj.meta.finalizers,
             parts=self._parts(),
@@ -297,17 +297,20 @@ class EndpointReconcile:
         return observed._replace(pods_listed=True, applied=observed.applied._replace(readiness=ready))
 
     async def _move(self, step: MoveRoute) -> Routed | EndpointProblem:
-        await self._record(self._route())
         routing = self._with.routing
+        parts = [*self._route(), *(PartName(*each) for each in routing.parts(self._subject, step.mix))]
+        await self._record(parts)
         try:
             warmup = step.analysis.warmup_seconds if step.analysis is not None else 0
             traits = RouteTraits(step.models, step.analysis is not None, warmup)
-            routed = await routing.move(self._subject, step.mix, step.others, traits, reachable=step.reachable)
-            for route in self._route():
-                if (made := routing.current(self._subject)) is not None:
-                    self._ledger.made(route, made.meta.uid)
+            routed = await routing.move(
+                self._subject, step.mix, step.others, traits, reachable=step.reachable, leaving=step.leaving
+            )
         except EndpointProblem as problem:
             return problem
+        for part in parts:
+            if (made := self._find(part.resource, part.name)) is not None:
+                self._ledger.made(part, made.meta.uid)
         return routed
 
     def _route(self) -> list[PartName]:

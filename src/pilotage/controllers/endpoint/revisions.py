@@ -83,25 +83,34 @@ class RequestedRevision(NamedTuple):
 
 
 def requested(
-    subject: EndpointRef, model: ResolvedModel | EndpointProblem, capabilities: Capabilities
+    subject: EndpointRef,
+    model: ResolvedModel | EndpointProblem,
+    capabilities: Capabilities,
+    canary_refusal: str = "",
 ) -> RequestedRevision | EndpointProblem:
-    """The revision that a spec asks for, or why there can be none."""
+    """The revision that a spec asks for, or why there can be none.
+
+    `canary_refusal`: the reason why its route cannot have weights in this cluster, in a sentence; empty: none.
+    """
     if isinstance(model, EndpointProblem):
         return model
-    wrong = [*problems(subject, model, capabilities), *route_problems(subject.spec), *canary_problems(subject.spec)]
+    spec = subject.spec
+    wrong = [*problems(subject, model, capabilities), *route_problems(spec), *canary_problems(spec, canary_refusal)]
     if wrong:
         return EndpointProblem("InvalidSpec", " ".join(wrong))
-    return RequestedRevision(model, fingerprint(subject.spec, model))
+    return RequestedRevision(model, fingerprint(spec, model))
 
 
-def canary_problems(spec: EndpointSpec) -> list[str]:
+def canary_problems(spec: EndpointSpec, refusal: str = "") -> list[str]:
     """Why requests cannot move in steps, in sentences for people; empty if they can."""
     canary, router = spec.strategy.canary, ROUTERS.get(spec.route.kind)
     if spec.strategy.type != "Canary" or canary is None or router is None:
         return []
     found = []
-    if Capability.WEIGHTS not in router.can:
-        others = " or ".join(each.kind for each in ROUTERS.values() if Capability.WEIGHTS in each.can)
+    others = " or ".join(each.kind for each in ROUTERS.values() if Capability.WEIGHTS in each.can)
+    if refusal:
+        found.append(f"{refusal} Instead, use {others}, or strategy BlueGreen.")
+    elif Capability.WEIGHTS not in router.can and not router.may_pair:
         found.append(
             f"A route of kind {router.kind} has no weights, which a Canary needs: use {others}, or strategy BlueGreen."
         )

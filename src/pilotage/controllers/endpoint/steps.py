@@ -109,6 +109,8 @@ class MoveRoute(NamedTuple):
     """Services of the mix that have replicas which answer."""
     analysis: AnalysisSpec | None = None
     """Analysis that needs the numbers of these requests; None: nobody does."""
+    leaving: frozenset[str] = frozenset()
+    """Uids of parts that unfinished Teardowns name."""
 
 
 class AnnounceServing(NamedTuple):

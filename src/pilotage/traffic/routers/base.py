@@ -70,6 +70,8 @@ class Router(ABC):
     """Kind of the object that it writes; None: none, and `manifest` must not be called."""
     can: ClassVar[frozenset[Capability]] = frozenset()
     """Capabilities of a route. Without WEIGHTS, a switch is direct."""
+    may_pair: ClassVar[bool] = False
+    """Whether some controllers of the kind share requests by a second object (`traffic.ingress_nginx`)."""
     proves: ClassVar[bool] = False
     """Whether the status of the route is the proof, so that no proxy is read."""
     built_in: ClassVar[bool] = False

@@ -20,6 +20,7 @@ class IngressRouter(Router):
     kind = "Ingress"
     resource = INGRESSES
     built_in = True
+    may_pair = True
     fields = ("host", "className", "tls")
     rules = (("!has(self.tls) || has(self.host)", "tls of an Ingress needs route.host: the name of the certificate"),)
 
