@@ -46,6 +46,8 @@ CASES = [
     ("a side never gets less than its weight needs", Room(4, 4), side(4), side(4), AT(50, True), 50, Sizes(4, 2, 50)),
     ("nor before that is proven", Room(4, 4), side(4), side(4), AT(50, False), 50, Sizes(4, 4, 50)),
     ("a lower weight comes before fewer replicas", Room(4, 4), side(4), side(2), AT(50, True), 25, Sizes(4, 2, 25)),
+    ("a pod that no cache has shown yet holds nothing up", Room(4, 1), side(4, 4, 3), side(1), AT(25, True), 50,
+     Sizes(3, 1, 25)),
     ("one at a time, though two might be missing", Room(4, 0, 2), side(3, 3, 4), side(0), AT(0, True), 50,
      Sizes(3, 0, 0)),
     ("no more make room than may be missing", NO_SURGE, side(3), side(1, 0, 2), AT(25, True), 50, Sizes(3, 1, 25)),

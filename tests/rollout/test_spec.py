@@ -20,11 +20,25 @@ THIRD = "hf://acme/third/model.gguf"
         ({"route": {"kind": "Ingress"}}, SpecArguments(gateway="g"), "--gateway is an option of --route HTTPRoute"),
         ({"autoscaling": {"min": 1, "max": 8}}, SpecArguments(replicas=2), "between 1 and 8"),
         ({}, SpecArguments(env=("A",)), "write NAME=VALUE"),
+        ({}, SpecArguments(canary="5,x"), "--canary 5,x: write rising percentages"),
+        ({}, SpecArguments(canary="5,50,25,60"), "rising percentages"),
+        ({}, SpecArguments(canary="5,100"), "between 1 and 99"),
+        ({}, SpecArguments(canary=""), "rising percentages"),
     ],
 )
 def test_arguments_that_contradict_are_refused(spec: dict[str, object], given: SpecArguments, words: str):
     with pytest.raises(RequestError, match=words):
         with_arguments(spec, given)
+
+
+def test_a_canary_by_flags_pauses_after_each_weight_and_keeps_its_other_settings():
+    spec = {"strategy": {"type": "Canary", "canary": {"surge": 0, "steps": [{"setWeight": 1}]}}}
+    steps = [{"setWeight": 5}, {"pause": {}}, {"setWeight": 50}, {"pause": {}}]
+    wanted = {"type": "Canary", "canary": {"surge": 0, "steps": steps}}
+    assert with_arguments(spec, SpecArguments(canary="5,50"))["strategy"] == wanted
+    assert (
+        with_arguments({"strategy": {"type": "BlueGreen"}}, SpecArguments(canary="5"))["strategy"]["type"] == "Canary"
+    )
 
 
 def test_another_runtime_begins_anew_and_the_same_one_stays():

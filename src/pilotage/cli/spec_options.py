@@ -69,6 +69,11 @@ def _spec_options(*, defaults: bool) -> Decorator:
         click.option("--route", type=ROUTES, help=text("How requests get there.", "None")),
         click.option("--host", metavar="NAME", help="The host name of the route."),
         click.option("--gateway", metavar="[NAMESPACE/]NAME", help="The Gateway of an HTTPRoute."),
+        click.option(
+            "--canary",
+            metavar="PERCENT,...",
+            help="Move requests in these steps, such as 5,25,50, each until `pilotage promote`. It stays so.",
+        ),
     )
 
 

@@ -11,6 +11,8 @@ from pilotage.kube import Json, Object
 from pilotage.rollout.revisions import restored, revision_to_restore
 from pilotage.teardown.session.request import RequestError
 
+CANARY_WEIGHT_MAX = 99
+"""Largest weight of a step: after the last one the candidate gets everything anyway."""
 MACHINE_ROUTE = "PilotageGateway"
 """The kind of route that `pilotage up` serves."""
 
@@ -36,6 +38,8 @@ class SpecArguments(NamedTuple):
     host: str | None = None
     gateway: str | None = None
     """``[NAMESPACE/]NAME``."""
+    canary: str | None = None
+    """Weights of the steps of a canary: ``5,25,50``."""
 
     def __bool__(self) -> bool:
         return self != SpecArguments()
@@ -81,6 +85,9 @@ def with_arguments(spec: Json, given: SpecArguments) -> Json:
         spec.setdefault("resources", {}).setdefault("limits", {}).update(_pairs("--limit", given.limit))
     _set_placement(spec, given)
     _set_route(spec, given)
+    if given.canary is not None:
+        canary = spec.get("strategy", {}).get("canary", {}) | {"steps": _canary_steps(given.canary)}
+        spec["strategy"] = {"type": "Canary", "canary": canary}
     return spec
 
 
@@ -146,6 +153,17 @@ def _set_route(spec: Json, given: SpecArguments) -> None:
         route["gateway"] = {"name": name} | ({"namespace": namespace} if slash else {})
     if route:
         spec["route"] = route
+
+
+def _canary_steps(words: str) -> list[Json]:
+    """The steps of a canary with these weights, each with a pause until it is promoted."""
+    weights = [int(word) if word.isascii() and word.isdecimal() else 0 for word in words.split(",")]
+    if weights != sorted({*weights}) or not 0 < weights[0] <= weights[-1] <= CANARY_WEIGHT_MAX:
+        raise RequestError(
+            f"--canary {words}: write rising percentages between 1 and {CANARY_WEIGHT_MAX}, such as 5,25,50."
+        )
+    pairs: list[list[Json]] = [[{"setWeight": weight}, {"pause": {}}] for weight in weights]
+    return [step for pair in pairs for step in pair]
 
 
 def _pairs(option: str, words: tuple[str, ...]) -> dict[str, str]:

@@ -39,10 +39,12 @@ async def redeploy(
     \b
     pilotage redeploy assistant --model hf://Qwen/Qwen3-1.7B-GGUF/qwen3-1.7b-q4_k_m.gguf
     pilotage redeploy assistant --image example.com/llama-server:b4719 --arg --ctx-size --arg 8192
+    pilotage redeploy assistant --model qwen-small-q8 --canary 5,25,50
     pilotage redeploy -f assistant.yaml
 
     Flags change the fields that they name; a file replaces the whole spec. The server checks it first. If the new
-    revision does not become ready, the old one keeps serving: `pilotage rollback` undoes the change.
+    revision does not become ready, the old one keeps serving: `pilotage rollback` undoes the change. With strategy
+    Canary (--canary, or the spec) requests move in steps; where one waits for a person, the command is printed.
 
     If somebody else changes the same fields at the same time, one of the two changes is refused, or superseded.
 

@@ -48,8 +48,8 @@ class RolloutSide(NamedTuple):
 
     @property
     def settled(self) -> bool:
-        """Whether it has exactly what it was told to have."""
-        return self.desired == self.ready == self.existing
+        """Whether it has what it was told to have, and nothing in excess. A cache of pods may be behind readiness."""
+        return self.desired == self.ready and self.existing <= self.desired
 
 
 class GainingShare(NamedTuple):
