@@ -363,3 +363,18 @@ async def test_another_host_in_mid_rollout_is_written_into_both_ingresses_one_by
         await cluster.until(lambda: moved(CANARY))
         assert asyncio.get_running_loop().time() - begun >= 4
         assert cluster.backends == {"chat": "chat-1", "chat-canary": "chat-2-canary"}
+
+
+@virtual
+async def test_an_operator_that_starts_anew_in_mid_shift_goes_on_from_the_two_ingresses():
+    async with place() as cluster:
+        await cluster.canary({"setWeight": 50})
+        await cluster.serving()
+        await cluster.change(runtime=NEXT)
+        await cluster.until(lambda: cluster.changes[-1].text == "chat-canary chat-2-canary 100")
+        cluster.managers[-1].stop()
+        await asyncio.sleep(30.0)
+        cluster.take()
+        cluster.operate()
+        await cluster.rolled("Promoted")
+        assert cluster.take() == ["chat chat-2", "chat-canary chat-2-canary 0"]
