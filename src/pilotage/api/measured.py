@@ -80,7 +80,7 @@ class Tally(Schema, frozen=True):
     n: Number = 0
     """Number of requests that have ended, or of units that had one."""
     errors: Number = 0
-    """Requests that ended with a status of 500 or above, or were reset by the server."""
+    """Requests that ended with a status of 400 or above, or were reset by the server."""
     gave_up: Number = 0
     """Requests that the client ended before the first token. They are not among the errors."""
     ttft: LogSums = LogSums()

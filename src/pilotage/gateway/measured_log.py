@@ -13,7 +13,9 @@ CHUNK_BYTES = 256 * 1024
 LINE_BYTES_MAX = 64 * 1024
 _RESET = frozenset({"UC", "UR", "UPE", "URX", "LR"})
 """Flags of answers that the server broke off."""
-_ERROR = 500
+REFUSED = 400
+"""Lowest status that counts as an error. Those that blame the client count, too: clients are the same on both sides, so
+a side with more of them has a broken template, or a model that nobody finds there."""
 
 FIELDS = (
     "%ACCESS_LOG_TYPE%",
@@ -59,8 +61,8 @@ class RequestLine(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether the server is to blame."""
-        return not self.gave_up and (self.status >= _ERROR or bool(self.flags & _RESET))
+        """Whether the request got no proper answer."""
+        return not self.gave_up and (self.status >= REFUSED or bool(self.flags & _RESET))
 
 
 def parsed_line(line: str) -> RequestLine | None:

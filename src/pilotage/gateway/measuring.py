@@ -14,7 +14,7 @@ from pilotage.api.measured import BINS, bin_of
 from pilotage.gateway.counts import CopyNumbers
 from pilotage.gateway.division import RouteDivision, stratum_name
 from pilotage.gateway.inputs import ProxiedRoute, copies_name
-from pilotage.gateway.measured_log import RequestLine
+from pilotage.gateway.measured_log import REFUSED, RequestLine
 from pilotage.kube import Json
 from pilotage.kube.wire import format_time
 
@@ -23,7 +23,6 @@ UNHEARD_SECONDS = 5.0
 """A request under way without a line for so long is over: Envoy has been restarted."""
 CLOCK_SECONDS = 0.2
 """Time by which an acknowledgement may be noted late: a request that began shortly before belongs to it already."""
-_REFUSED = 400
 
 
 class _Sums:
@@ -42,7 +41,7 @@ class _Sums:
         self.gave_up += line.gave_up
         if line.gave_up:
             self.none[bin_of(line.age)] += 1
-        elif line.first is not None and line.status < _REFUSED:
+        elif line.first is not None and line.status < REFUSED:
             self.first[bin_of(line.first)] += 1
             self.ttft.add(line.first)
             if line.tokens is not None and line.tokens > 1 and line.last is not None and line.last > line.first:
