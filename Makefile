@@ -10,7 +10,7 @@ EDITABLE      := $(patsubst %/pyproject.toml,-e %,$(addprefix ./,$(DISTRIBUTIONS
 .PHONY: demo test wheels image image-test simulate load faults matrix fuzz lint bench experiments conformance kube field \
   manifests lock clean help
 
-demo: $(VENV)/dev ## run the whole system on this machine: deploy, redeploy under load, delete, explain, and nothing left
+demo: $(VENV)/dev ## run the whole system on this machine: deploy, redeploy and judge a canary under load, delete, explain, and nothing left
 	$(PYTHON) -m demo
 
 test: $(VENV)/dev ## run every test, in four parts side by side, on real control planes, built if need be

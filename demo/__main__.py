@@ -1,4 +1,4 @@
-"""The whole system on this machine: deployed, asked, redeployed under load, deleted, stuck, freed, and gone."""
+"""The whole system on this machine: deployed, redeployed and judged under load, deleted, stuck, freed, and gone."""
 
 from __future__ import annotations
 
@@ -27,6 +27,18 @@ FINALIZER = "billing.example.com/invoice"
 CLIENTS = 20
 PAUSE_SECONDS = 0.1
 """Pause of a client after an answer: without it the demo would only show how busy the machine is."""
+CANARY = """\
+  strategy:
+    type: Canary
+    canary:
+      steps:
+      - setWeight: 25
+      - analysis: {atMost: 1m}
+      - setWeight: 50
+      analysis: {warmupSeconds: 0, metrics: [{name: errors, worseBy: 5pp}]}
+"""
+REFUSES = "{% if '?' in messages[-1]['content'] %}{{ raise_exception('no questions') }}{% endif %}"
+"""A chat template that fits as long as nobody asks anything."""
 PARTS = (GATEWAY_ROUTES, PROCESSES, SLICES, SERVICES)
 """Kinds of the parts of an endpoint on this machine."""
 
@@ -57,6 +69,12 @@ def story(demo: Machine) -> None:
     tell(f"Another version, while {CLIENTS} clients ask again and again, half of them streaming.")
     asyncio.run(redeploy_under_load(demo))
     show(f"  assistant says: {demo.ask('assistant')}")
+
+    tell("A third version, in steps, each compared: its server is healthy, but its chat template refuses questions.")
+    tiny_gguf.write(demo.folder / "v3.gguf", sentence="I am the third one.", template=REFUSES + tiny_gguf.TEMPLATE)
+    asyncio.run(canary_under_load(demo))
+    show(f"  assistant says: {demo.ask('assistant')}")
+    demo.run("pilotage rollback assistant")
 
     tell("One goes: routes first, then requests, the process, the Service; and the proof.")
     demo.run(f"pilotage delete servingendpoint/scribe --yes --receipt {demo.folder}/receipt.json")
@@ -101,6 +119,28 @@ async def redeploy_under_load(demo: Machine) -> None:
         show(f"  {failure}")
     if load.failures:
         raise SystemExit("requests failed during the redeploy")
+
+
+async def canary_under_load(demo: Machine) -> None:
+    """Roll out what is bad: its verdict ends the rollout, and nobody meets it again."""
+    spec = f"""\
+  model: {{source: "file://{demo.folder}/v3.gguf"}}
+  placement: {{kind: Host, host: local}}
+  route: {{kind: PilotageGateway}}
+{CANARY}"""
+    path = demo.folder / "canary.yaml"
+    head = "apiVersion: pilotage.dev/v1alpha1\nkind: ServingEndpoint\nmetadata: {name: assistant}\nspec:\n"
+    path.write_text(head + spec, encoding="utf-8")
+    for line in CANARY.splitlines():
+        show(line)
+    async with Load(f"{demo.url}/v1/chat/completions", "assistant", clients=CLIENTS, pause=PAUSE_SECONDS) as load:
+        await asyncio.to_thread(demo.run, f"pilotage redeploy -f {path}", expected=(1,))
+        await asyncio.to_thread(demo.run, "pilotage verdict assistant", expected=(1,))
+        failed = len(load.failures)
+        await load.more(CLIENTS)
+    show(f"  {failed} requests failed before it was out, {len(load.failures) - failed} since.")
+    if len(load.failures) > failed:
+        raise SystemExit(f"requests failed after the rollout was aborted: {load.failures[failed]}")
 
 
 async def check_objects(demo: Machine) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SENTENCE = "Nothing is left behind: in order, proven, explained."
+TEMPLATE = "{% for message in messages %}{{ message['content'] }}\n{% endfor %}"
 _GAP = "\u2581"
 """Character that the tokenizer writes for the space before a word."""
 _WIDTH = 64
@@ -37,10 +38,10 @@ class _Token(NamedTuple):
 _NORMAL, _KIND_UNKNOWN, _CONTROL, _BYTE = 1, 2, 3, 6
 
 
-def write(path: Path, *, sentence: str = SENTENCE, endless: bool = False) -> None:
+def write(path: Path, *, sentence: str = SENTENCE, endless: bool = False, template: str = TEMPLATE) -> None:
     """Write the model to a file. `endless`: the last word leads to the first again, so only ``max_tokens`` ends it.
 
-    ValueError for a sentence without words, with too many, or with one twice.
+    `template`: its chat template. ValueError for a sentence without words, with too many, or with one twice.
     """
     words = [_GAP + word for word in sentence.split()]
     if not 0 < len(words) < _WIDTH or len(set(words)) < len(words):
@@ -56,7 +57,7 @@ def write(path: Path, *, sentence: str = SENTENCE, endless: bool = False) -> Non
     for own, (this, next_) in enumerate(zip(said, following, strict=True), start=1):
         inward[this][own] = _OWN
         outward[next_][own] = _TO_NEXT
-    path.write_bytes(_file(_metadata(tokens), _tensors(inward, outward)))
+    path.write_bytes(_file(_metadata(tokens, template), _tensors(inward, outward)))
 
 
 def _tokens(words: list[str]) -> list[_Token]:
@@ -110,7 +111,7 @@ def _tensors(inward: list[list[float]], outward: list[list[float]]) -> list[_Ten
     ]
 
 
-def _metadata(tokens: list[_Token]) -> list[bytes]:
+def _metadata(tokens: list[_Token], template: str) -> list[bytes]:
     numbers = {
         "general.file_type": 1,
         "general.alignment": _ALIGNMENT,
@@ -132,7 +133,7 @@ def _metadata(tokens: list[_Token]) -> list[bytes]:
         "general.description": "a table of words, not a trained model",
         "tokenizer.ggml.model": "llama",
         "tokenizer.ggml.pre": "default",
-        "tokenizer.chat_template": "{% for message in messages %}{{ message['content'] }}\n{% endfor %}",
+        "tokenizer.chat_template": template,
     }
     answers = {
         "tokenizer.ggml.add_bos_token": True,

@@ -18,7 +18,7 @@ from demo.machine import Machine
 TRANSCRIPT = Path(__file__).parents[2] / "docs" / "demo.md"
 BLOCK = re.compile(r"(?<=<!-- demo -->\n```\n).*?(?=```\n<!-- /demo -->)", re.DOTALL)
 
-PASSING = re.compile(r"^ +(operator|up|route|gone|detach|drain|stop|remove) .*\d s$")
+PASSING = re.compile(r"^ +(operator|up|route|shift|gone|detach|drain|stop|remove) .*\d s$")
 """A line about progress: which of them are printed, and how often, depends on timing."""
 
 
