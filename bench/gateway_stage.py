@@ -8,20 +8,22 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
-from pilotage.api.names import GATEWAY_ROUTES
+from pilotage.api.names import GATEWAY_ROUTES, LABEL_KEEP_ALIVE
 from pilotage.gateway import envoy
 from pilotage.gateway.control import Control
 from pilotage.gateway.inputs import ENDPOINT_SLICES, LABEL_SERVICE, Service
 from pilotage.gateway.overload import machine_share
 from pilotage.gateway.settings import Folder, GatewaySettings
-from pilotage.kube import Json, KindNotServed, Resource
+from pilotage.kube import Json, KindNotServed, Object, Resource
 from pilotage.operator.crds import crds
 from pilotage_sim.world import SimulatedWorld
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 NAMESPACE = "default"
 WAIT_SECONDS = 0.0005
-SECONDS_MAX = 30.0
+SECONDS_MAX = 120.0
+KEPT_SECONDS = 60
+"""Time for which the server that is measured keeps connections."""
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -61,10 +63,11 @@ class Stage:
         self.control.program.on_change = note
         self.control.program.touch = hear  # type: ignore[method-assign]
 
-    async def slice(self, service: str, port: int) -> None:
-        """EndpointSlice with the address of a Service."""
+    async def slice(self, service: str, port: int, *, kept: bool = False) -> None:
+        """EndpointSlice with the address of a Service; `kept`: its server keeps connections."""
+        labels = {LABEL_SERVICE: service} | ({LABEL_KEEP_ALIVE: str(KEPT_SECONDS)} if kept else {})
         body = {
-            "metadata": {"name": service, "namespace": NAMESPACE, "labels": {LABEL_SERVICE: service}},
+            "metadata": {"name": service, "namespace": NAMESPACE, "labels": labels},
             "addressType": "IPv4",
             "ports": [{"name": "http", "port": port}],
             "endpoints": [{"addresses": ["127.0.0.1"], "conditions": {"ready": True}}],
@@ -85,9 +88,18 @@ class Stage:
         await until(lambda: self._acknowledged > 0)
         return self._acknowledged - self._heard
 
+    async def settled(self) -> None:
+        """Wait until the status of each route says that it is programmed: nothing is left to be done then."""
+        await until(lambda: all(map(_is_programmed, self.control.manager.informer(GATEWAY_ROUTES).store.list())))
+
     def accepted(self) -> int:
         """Number of routes that Envoy has accepted."""
         return len(self.control.program.accepted)
+
+
+def _is_programmed(route: Object) -> bool:
+    status = route.get("status", default=None) or {}
+    return bool(status.get("observedGeneration") == route.meta.generation and status.get("state") == "Programmed")
 
 
 @contextlib.asynccontextmanager

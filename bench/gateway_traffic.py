@@ -47,9 +47,17 @@ _PROXY = """
 _SERVER = """
   server {{
     listen 127.0.0.1:{port}; default_type application/json;
-    location / {{ return 200 '{{"choices":[{{"message":{{"role":"assistant","content":"Ten fathoms."}}}}]}}'; }}
+    keepalive_timeout 60s;
+    location / {{ return 200 '{answer}'; }}
   }}
 """
+
+
+_ANSWER = (
+    '{"id":"c","object":"chat.completion","created":1,"model":"chat","choices":[{"index":0,"finish_reason":"stop",'
+    '"message":{"role":"assistant","content":"Ten fathoms."}}],'
+    '"usage":{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8}}'
+)
 
 
 class Answering(asyncio.Protocol):
@@ -157,7 +165,7 @@ def missing() -> str:
 @contextlib.contextmanager
 def nginx_server(port: int) -> Iterator[psutil.Process]:
     """The server behind both proxies, in C: it is never the bottleneck."""
-    with _nginx(_SERVER.format(port=port), "off") as process:
+    with _nginx(_SERVER.format(port=port, answer=_ANSWER), "off") as process:
         yield process
 
 
