@@ -2,6 +2,7 @@
 
 import copy
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -420,3 +421,19 @@ def test_the_committed_definitions_are_current():
     written = {file.name: yaml.safe_load(file.read_text()) for file in folder.glob("*.yaml")}
     made = {f"{crd['spec']['names']['plural']}.yaml": crd for crd in crds()}
     assert written == made, "run `make manifests`"
+
+
+def test_no_field_has_a_name_that_yaml_takes_for_a_truth_value():
+    """kubectl reads ``n: 5`` as ``false: 5``: YAML 1.1 has more words for true and false than two."""
+    taken = {"y", "n", "yes", "no", "on", "off", "true", "false", "null", "~"}
+
+    def named(schema: Any) -> Iterator[str]:
+        for name, inner in schema.get("properties", {}).items():
+            yield name
+            yield from named(inner)
+        for inner in (schema.get("items"), schema.get("additionalProperties")):
+            yield from named(inner) if isinstance(inner, dict) else ()
+
+    for crd in crds():
+        names = {*named(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"])}
+        assert {each for each in names if each.lower() in taken} == set()

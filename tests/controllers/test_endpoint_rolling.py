@@ -133,8 +133,8 @@ def test_numbers_that_cannot_be_read_are_no_verdict(measured: object):
 
 
 def test_numbers_become_a_verdict():
-    tally = {"n": 5000, "errors": 4000}
-    good = {"n": 5000, "errors": 0}
+    tally = {"count": 5000, "errors": 4000}
+    good = {"count": 5000, "errors": 0}
     stratum = {
         "version": "7",
         "since": format_time(NOW - dt.timedelta(hours=1)),

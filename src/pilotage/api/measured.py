@@ -12,11 +12,11 @@ three digits after the point and cut zeros off a histogram at both ends: ten str
 import math
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from pilotage.api.base import Schema, Timestamp, map_list
 
-LARGEST = 1e15
+LARGEST = 10**15
 """Bound on every number: sums of more than that lose the single request."""
 Number = Annotated[float, Meta(ge=0, le=LARGEST)]
 BINS = 64
@@ -44,7 +44,7 @@ def upper_edge(bin_: int) -> float:
 class LogSums(Schema, frozen=True):
     """Sums of the natural logarithms of a quantity."""
 
-    n: Number = 0
+    n: Number = field(default=0, name="count")
     """Number of values."""
     sum: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)] = 0
     """Sum of the logarithms."""
@@ -73,11 +73,11 @@ class Histogram(Schema, frozen=True):
 class Tally(Schema, frozen=True):
     """Numbers of one Service in one stratum.
 
-    Counted by unit, `n` is the number of units, and each unit adds its own share of errors, its own mean of logarithms,
-    its own share in each bin: a unit counts once, however many requests it had.
+    Counted by unit, `count` is the number of units, and each unit adds its own share of errors, its own mean of
+    logarithms, its own share in each bin: a unit counts once, however many requests it had.
     """
 
-    n: Number = 0
+    n: Number = field(default=0, name="count")
     """Number of requests that have ended, or of units that had one."""
     errors: Number = 0
     """Requests that ended with a status of 400 or above, or were reset by the server."""
@@ -106,7 +106,7 @@ class MeasuredBackend(Schema, frozen=True, kw_only=True):
     under_way: Annotated[int, Meta(ge=0, le=2**53)] = 0
     """Requests of this stratum that have not ended."""
     requests: Tally = Tally()
-    """Numbers by request. If assigned by key: `n`, `errors` and `gaveUp` only."""
+    """Numbers by request. If assigned by key: `count`, `errors` and `gaveUp` only."""
     units: Tally | None = None
     """Numbers by unit. Set if requests are assigned by key."""
 

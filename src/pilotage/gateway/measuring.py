@@ -61,7 +61,7 @@ class _Logs:
         self.squares += logarithm * logarithm
 
     def written(self) -> Json:
-        return {"n": self.n, "sum": round(self.sum, 3), "squares": round(self.squares, 3)}
+        return {"count": self.n, "sum": round(self.sum, 3), "squares": round(self.squares, 3)}
 
 
 class _Stratum:
@@ -127,13 +127,13 @@ class _Stratum:
         stuck = Counter(bin_of(each.age) for each in waiting if each.first is None and not self._is_warmup(each))
         if self._units is None:
             return found | {"requests": _written(sums, stuck)}
-        plain = {"n": sums.n, "errors": sums.errors, "gaveUp": sums.gave_up}
+        plain = {"count": sums.n, "errors": sums.errors, "gaveUp": sums.gave_up}
         return found | {"requests": plain, "units": _by_unit([*self._units.get(service, {}).values()], stuck)}
 
 
 def _written(sums: _Sums, stuck: Counter[int]) -> Json:
     return {
-        "n": sums.n,
+        "count": sums.n,
         "errors": sums.errors,
         "gaveUp": sums.gave_up,
         "ttft": sums.ttft.written(),
@@ -156,7 +156,7 @@ def _by_unit(units: list[_Sums], stuck: Counter[int]) -> Json:
             for bin_, number in mine.items():
                 bins[bin_] = bins.get(bin_, 0.0) + number / each.n
     return {
-        "n": len(units),
+        "count": len(units),
         "errors": round(sum(each.errors / each.n for each in units), 3),
         "gaveUp": round(sum(each.gave_up / each.n for each in units), 3),
         "ttft": ttft.written(),
