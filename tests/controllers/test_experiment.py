@@ -8,18 +8,20 @@ from typing import Any
 import pytest
 
 from pilotage.api.names import EXPERIMENT_FINALIZER, EXPERIMENTS, GATEWAY_ROUTES, TEARDOWNS
+from pilotage.controllers.endpoint.experiments import CLAIMS_MAX
 from pilotage.kube import PODS, ObjectKey, Propagation, merge_patch
 from pilotage_sim.loop import virtual
 from tests.controllers.simulated_cluster import SimulatedCluster, simulated_cluster
 from tests.controllers.test_endpoint_rollout import GATEWAY, NEXT, OTHER, RolloutCluster, of, place
+from tests.controllers.test_tenants_sizes import allow_any_number_of_replicas
 
 KEY, ENDPOINT = ObjectKey("default", "q8"), ObjectKey("default", "chat")
 VARIANT: dict[str, Any] = {"name": "q8", "weight": 10, "overrides": {"runtime": {"args": ["--ctx-size", "512"]}}}
 
 
-async def experiment(place: SimulatedCluster, **spec: Any) -> None:
+async def experiment(place: SimulatedCluster, name: str = KEY.name, **spec: Any) -> None:
     body = {
-        "metadata": {"namespace": KEY.namespace, "name": KEY.name},
+        "metadata": {"namespace": KEY.namespace, "name": name},
         "spec": {"endpoint": {"name": "chat"}, "variants": [VARIANT], **spec},
     }
     await place.user.create(EXPERIMENTS, body)
@@ -108,6 +110,50 @@ async def test_one_that_is_ended_early_leaves_in_the_same_order(how):
             await cluster.until(lambda: cluster.world.find(EXPERIMENTS, KEY) is None)
         assert cluster.mix() == {"chat-1": 100}
         assert not any("chat-2" in each for each in cluster.parts())
+
+
+@virtual
+async def test_one_that_is_deleted_as_soon_as_it_has_a_part_goes_after_that_part():
+    async with place() as cluster:
+        await serving(cluster)
+        await experiment(cluster)
+        await cluster.until(lambda: any("chat-2" in each for each in cluster.parts()))
+        await delete(cluster)
+        await cluster.until(lambda: cluster.world.find(EXPERIMENTS, KEY) is None)
+        assert not any("chat-2" in each for each in cluster.parts())
+
+
+@virtual
+async def test_more_experiments_than_an_endpoint_can_speak_of_do_not_stop_it():
+    async with place() as cluster:
+        await serving(cluster)
+        for number in range(10):
+            await experiment(cluster, f"e{number}", variants=[{**VARIANT, "weight": 1, "overrides": {"replicas": 3}}])
+        await cluster.until(lambda: len(cluster.status().get("experiments", [])) == CLAIMS_MAX)
+        await cluster.change(runtime=NEXT)
+        await cluster.serving("chat-2")
+        for each in cluster.world.objects(EXPERIMENTS):
+            metadata = each["metadata"]
+            await cluster.user.delete(
+                EXPERIMENTS,
+                ObjectKey("default", metadata["name"]),
+                uid=metadata["uid"],
+                propagation=Propagation.BACKGROUND,
+            )
+        await cluster.until(lambda: not cluster.world.objects(EXPERIMENTS))
+
+
+@virtual
+async def test_one_that_nothing_was_made_for_goes_though_its_endpoint_has_a_spec_that_cannot_be_read():
+    async with place() as cluster:
+        await serving(cluster)
+        await experiment(cluster, variants=[{**VARIANT, "overrides": {"replicas": 3}}])
+        await cluster.until(lambda: "overrides may have" in status(cluster).get("waitingFor", ""))
+        await allow_any_number_of_replicas(cluster)
+        await cluster.change(replicas=1_000_000)
+        await cluster.until(lambda: cluster.condition("Degraded").get("reason") == "InvalidSpec")
+        await delete(cluster)
+        await cluster.until(lambda: cluster.world.find(EXPERIMENTS, KEY) is None)
 
 
 @virtual

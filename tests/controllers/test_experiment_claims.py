@@ -10,6 +10,7 @@ from pilotage.api.endpoint import EndpointSpec
 from pilotage.api.endpoint_status import PastRevision
 from pilotage.api.experiment import ExperimentSpec
 from pilotage.controllers.endpoint.experiments import (
+    TAKEN_MAX,
     EnteredVariant,
     ExperimentClaim,
     read_claims,
@@ -125,7 +126,7 @@ def experiment(name: str, created: str, **more: Any) -> Object:
     return Object.from_dict({"metadata": meta, "spec": spec, **more})
 
 
-def test_the_oldest_comes_first_and_one_that_has_ended_is_not_active():
+def test_those_that_are_over_come_first_then_the_oldest_and_one_that_has_ended_claims_nothing():
     found = read_claims(
         [
             experiment("c", "2026-01-03T00:00:00Z", status={"reason": "Worse"}),
@@ -133,9 +134,21 @@ def test_the_oldest_comes_first_and_one_that_has_ended_is_not_active():
             experiment("a", "2026-01-01T00:00:00Z"),
             experiment("d", "2026-01-04T00:00:00Z", metadata={"deletionTimestamp": "2026-01-05T00:00:00Z"}),
             experiment("e", "2026-01-05T00:00:00Z", spec={"variants": "none"}),
+            experiment("f", "2026-01-01T00:00:00Z", status={"reason": "Worse", "ended": "2026-01-02T00:00:00Z"}),
         ]
     )
-    assert [(each.name, each.active) for each in found] == [("a", True), ("b", False), ("c", False), ("d", False)]
+    assert [(each.name, each.active) for each in found] == [("b", False), ("c", False), ("d", False), ("a", True)]
+
+
+def test_there_is_always_room_to_speak_of_one_that_is_to_go():
+    taken = [experiment(f"taken-{number}", "2026-01-02T00:00:00Z") for number in range(TAKEN_MAX)]
+    others = [experiment(f"other-{number}", "2026-01-01T00:00:00Z") for number in range(TAKEN_MAX)]
+    over = experiment("over", "2026-01-03T00:00:00Z", spec={"terminate": True})
+    found = read_claims([*others, *taken, over], {each.meta.uid for each in taken})
+    assert [each.name for each in found] == [*(each.meta.name for each in taken), "over"]
+    met = [claim({"weight": 5}, name=f"e{number}") for number in range(TAKEN_MAX + 1)]
+    assert list(refused(*met)) == [met[-1].name]
+    assert "has 6 experiments already" in refused(*met)[met[-1].name]
 
 
 def test_a_claim_that_was_taken_up_comes_first_though_another_is_as_old():

@@ -69,8 +69,11 @@ RUNNING = {"accepted": ago(100), "started": ago(50)}
         (state(status=RUNNING | {"reason": "Worse"}), claim("Gone"), "Ended", "Worse"),
         (state(status=RUNNING), None, "Ended", "EndpointDeleted"),
         (state(status=RUNNING), claim("Running")._replace(deleting=True), "Leaving", "EndpointDeleted"),
-        (state(terminate=True), ObservedEndpoint(), "Ended", "Terminated"),
-        (state(deleting=True), claim("Refused"), "Ended", "Deleted"),
+        (state(terminate=True), None, "Ended", "Terminated"),
+        (state(terminate=True), ObservedEndpoint(), "Leaving", "Terminated"),
+        (state(deleting=True), claim("Refused"), "Leaving", "Deleted"),
+        (state(status=RUNNING | {"reason": "Worse", "ended": ago(9)}), claim("Stopping"), "Ended", "Worse"),
+        (state(status=RUNNING | {"reason": "Worse", "ended": ago(9)}), ObservedEndpoint(), "Ended", "Worse"),
     ],
 )
 def test_phase_and_reason(experiment, endpoint, phase, reason):

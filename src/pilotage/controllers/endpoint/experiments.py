@@ -26,6 +26,10 @@ from pilotage.serving.parts import EndpointRef
 from pilotage.traffic.contract import WHOLE, Backend, Branch, Copies, Header, Mix, Stickiness
 from pilotage.traffic.routers import Router
 
+CLAIMS_MAX = 7
+"""Experiments that an endpoint speaks of at a time; a step of its rollout may be one more."""
+TAKEN_MAX = CLAIMS_MAX - 1
+"""Experiments that are met at a time: one that is to go can always be spoken of."""
 SHARE_MAX = WHOLE - 1
 """The most that all variants together may have: the serving revision keeps a share."""
 
@@ -60,12 +64,12 @@ class EnteredVariant(NamedTuple):
 
 
 def read_claims(experiments: Iterable[Object], begun: Collection[str | None] = ()) -> list[ExperimentClaim]:
-    """The claims of Experiments: those that were taken up, by uid, then the oldest first.
+    """The claims of Experiments: those that were taken up, by uid, then those that are over, then the oldest first.
 
-    One that cannot be read claims nothing: its own status says why.
+    One that cannot be read claims nothing: its own status says why. One that has ended claims nothing any more.
     """
     found = [claim for each in experiments if (claim := _claim(each)) is not None]
-    return sorted(found, key=lambda each: (each.uid not in begun, each.created, each.uid))
+    return sorted(found, key=lambda each: (each.uid not in begun, each.active, each.created, each.uid))[:CLAIMS_MAX]
 
 
 def _claim(obj: Object) -> ExperimentClaim | None:
@@ -73,6 +77,8 @@ def _claim(obj: Object) -> ExperimentClaim | None:
     try:
         spec, status = ExperimentSpec.read(body.get("spec")), ExperimentStatus.read(body.get("status"))
     except InvalidField:
+        return None
+    if status.ended is not None:
         return None
     active = not obj.meta.terminating and not spec.terminate and status.reason is None
     meta = obj.meta
@@ -142,6 +148,8 @@ def _problems(
 def _clash(claim: ExperimentClaim, taken: Sequence[ExperimentClaim]) -> str:
     """The reason why it cannot be met beside those that are taken up."""
     names = ", ".join(f"experiment/{each.name}" for each in taken)
+    if len(taken) >= TAKEN_MAX and not claim.of_rollout:
+        return f"The endpoint has {len(taken)} experiments already ({names}): wait until one has ended."
     if (others := sum(each.weight for each in taken)) + claim.weight > SHARE_MAX:
         return (
             f"Its variants ask for {claim.weight} percent, and those of {names} have {others}: the serving revision "

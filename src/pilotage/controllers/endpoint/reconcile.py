@@ -18,7 +18,7 @@ from pilotage.controllers.caches import MADE_FROM_OURS, Caches
 from pilotage.controllers.endpoint.apply_parts import PartApplier
 from pilotage.controllers.endpoint.canary import Intents
 from pilotage.controllers.endpoint.decide import decide, route_of
-from pilotage.controllers.endpoint.experiments import read_claims, refusals, step_claim, variant_spec
+from pilotage.controllers.endpoint.experiments import CLAIMS_MAX, read_claims, refusals, step_claim, variant_spec
 from pilotage.controllers.endpoint.ledger import PartLedger, PartName, names_of
 from pilotage.controllers.endpoint.model_reference import resolve
 from pilotage.controllers.endpoint.problem import EndpointProblem
@@ -118,10 +118,21 @@ class EndpointReconcile:
     async def refuse(self, problem: EndpointProblem) -> Result | None:
         """Write that nothing can be done with the endpoint as it is."""
         observed = Observed(problem, self._capabilities, parts=self._parts())
+        claimed = self._claimed_without_work()
         return await self._write_findings(
-            WriteStatus(problem, problem.message, requeue_after=problem.retry_after, experiments=self._claimed()),
+            WriteStatus(problem, problem.message, requeue_after=problem.retry_after, experiments=claimed),
             observed,
         )
+
+    def _claimed_without_work(self) -> tuple[ClaimedExperiment, ...]:
+        """The claims as they were; those that are over before anything was made for them may go, whatever the spec."""
+        begun = {past.experiment for past in self._history.past}
+        claims = read_claims(self._with.experiments(self._obj.key), begun)
+        over = {each.uid: each.name for each in claims if not each.active and each.uid not in begun}
+        gone = [ClaimedExperiment(name=name, uid=uid, phase="Gone") for uid, name in over.items()]
+        before = sorted(self._claimed(), key=lambda each: each.uid not in begun)
+        kept = [each for each in before if each.uid not in over]
+        return (*gone, *kept)[: CLAIMS_MAX + 1]
 
     # Observe
 

@@ -4,7 +4,8 @@ Rules of this file
 - The endpoint's controller makes variants and writes the route; what it says of the claim (`ClaimedExperiment`) is all
   that is known about them here. Here is decided when the claim ends: `status.reason` is that decision, written once.
 - The clock of the experiment starts when the endpoint says that all of it is programmed.
-- Ended means that the endpoint has proven every part of every variant gone, or that there is no endpoint any more.
+- Ended means that the endpoint has proven every part of every variant gone, or that there is no endpoint any more. No
+  word of the endpoint is no proof: it may be about to take the claim up. Once Ended, it stays so.
 - A refusal is no end: the Experiment waits, says why, and is taken up once the reason is gone.
 """
 
@@ -167,7 +168,7 @@ class _Deciding:
         said = self.claim.phase if self.claim is not None else ""
         if reason is None:
             return said if said in ("Starting", "Entering", "Running") else "Pending"
-        if said in ("", "Gone", "Refused"):
+        if self.status.ended is not None or self.endpoint is None or said == "Gone":
             return "Ended"
         return said if said in ("Leaving", "Stopping") else "Leaving"
 
@@ -183,6 +184,8 @@ class _Deciding:
             return ""
         if self.endpoint is None and reason is None:
             return f"servingendpoint/{self.spec.endpoint.name} does not exist: create it, or delete the Experiment."
+        if self.claim is None and reason is not None:
+            return f"servingendpoint/{self.spec.endpoint.name} has not said yet that nothing of it is left."
         if self.claim is None:
             return f"servingendpoint/{self.spec.endpoint.name} has not taken it up yet."
         stuck = [f"{each.name}: {each.message}" for each in self.claim.variants if each.message]
