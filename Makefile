@@ -51,7 +51,7 @@ simulate: $(VENV)/dev ## play every single fault of all teardowns and endpoints,
 	  teardown-denied teardown-owner teardown-operator teardown-definition
 	$(PYTHON) -m pilotage_sim explore teardown-by-operator teardown-endpoint-by-operator teardown-recreated-by-operator \
 	  teardown-stuck-by-operator teardown-denied-by-operator teardown-owner-by-operator teardown-namespace-by-caches \
-	  teardown-operator-by-caches teardown-definition-by-caches endpoint endpoint-gateway rollout
+	  teardown-operator-by-caches teardown-definition-by-caches endpoint endpoint-gateway rollout experiment
 	$(PYTHON) -m pilotage_sim explore teardown informer --pairs
 
 load: $(VENV)/dev ## 50 clients through 20 redeploys, canaries, an experiment, a delete and a dead agent: `make test` has 8 clients and 2 redeploys

@@ -8,6 +8,7 @@ from pilotage_sim.explore import explore, run_plan
 from pilotage_sim.plan import FaultKind, single_faults
 from pilotage_sim.scenarios.endpoint import EndpointLife
 from pilotage_sim.scenarios.endpoint_gateway import EndpointBehindGateway
+from pilotage_sim.scenarios.experiment import EndpointExperiment
 from pilotage_sim.scenarios.rollout import EndpointRollout
 
 SAMPLE = 15
@@ -16,7 +17,13 @@ LAST_PATCHES = 10
 
 
 @pytest.mark.parametrize(
-    ("scenario", "sample"), [(EndpointLife, SAMPLE), (EndpointBehindGateway, SAMPLE), (EndpointRollout, SAMPLE // 2)]
+    ("scenario", "sample"),
+    [
+        (EndpointLife, SAMPLE),
+        (EndpointBehindGateway, SAMPLE),
+        (EndpointRollout, SAMPLE // 2),
+        (EndpointExperiment, SAMPLE // 5),
+    ],
 )
 def test_an_endpoint_lives_and_goes_under_single_faults(scenario, sample):
     report = explore(scenario, plans_max=sample)

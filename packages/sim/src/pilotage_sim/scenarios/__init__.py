@@ -4,6 +4,7 @@ from pilotage_sim.scenario import Scenario
 from pilotage_sim.scenarios.controller import ControllerScenario
 from pilotage_sim.scenarios.endpoint import EndpointLife
 from pilotage_sim.scenarios.endpoint_gateway import EndpointBehindGateway
+from pilotage_sim.scenarios.experiment import EndpointExperiment
 from pilotage_sim.scenarios.informer import InformerScenario
 from pilotage_sim.scenarios.leader import LeaderScenario
 from pilotage_sim.scenarios.model import ModelScenario
@@ -56,6 +57,7 @@ SCENARIOS: dict[str, type[Scenario]] = {
     "endpoint": EndpointLife,
     "endpoint-gateway": EndpointBehindGateway,
     "rollout": EndpointRollout,
+    "experiment": EndpointExperiment,
     "informer": InformerScenario,
     "leader": LeaderScenario,
     "model": ModelScenario,

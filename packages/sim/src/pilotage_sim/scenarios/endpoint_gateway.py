@@ -15,6 +15,7 @@ import msgspec
 from pilotage.api.names import GATEWAY_ROUTES
 from pilotage.kube import Absent, Foreign, ObjectKey, merge_patch
 from pilotage_sim.scenarios.endpoint import EndpointLife
+from pilotage_sim.scenarios.traffic_oracles import shares
 
 if TYPE_CHECKING:
     from pilotage.kube import Json
@@ -51,13 +52,14 @@ class EndpointBehindGateway(EndpointLife):
 
     def _acknowledged(self, route: Json) -> Json:
         generation, uid = route["metadata"]["generation"], route["metadata"]["uid"]
-        for each in route["spec"]["backends"]:
-            if each["weight"]:
-                self._idle_since.pop(f"{uid} {each['service']}", None)
+        named = shares(route["spec"])
+        for service, share in named.items():
+            if share:
+                self._idle_since.pop(f"{uid} {service}", None)
         counts = [
-            {"service": each["service"], "inFlight": self._in_flight(uid, each)}
-            for each in route["spec"]["backends"]
-            if not each["weight"]
+            {"service": service, "inFlight": self._in_flight(uid, service)}
+            for service, share in named.items()
+            if not share
         ]
         return {
             "observedGeneration": generation,
@@ -66,9 +68,9 @@ class EndpointBehindGateway(EndpointLife):
             "counts": sorted(counts, key=lambda each: str(each["service"])),
         }
 
-    def _in_flight(self, uid: str, backend: Json) -> int:
+    def _in_flight(self, uid: str, service: str) -> int:
         now = asyncio.get_running_loop().time()
-        since = self._idle_since.setdefault(f"{uid} {backend['service']}", now)
+        since = self._idle_since.setdefault(f"{uid} {service}", now)
         return int(now - since < REQUEST_SECONDS)
 
     def _destinations(self, event: Event) -> set[str] | None:
@@ -76,7 +78,7 @@ class EndpointBehindGateway(EndpointLife):
         if event.storage != f"{GATEWAY_ROUTES.plural}.{GATEWAY_ROUTES.group}":
             return None
         route: Json = msgspec.json.decode(event.entry.raw)
-        routed = {each["service"] for each in route["spec"]["backends"] if each["weight"]}
+        routed = {service for service, share in shares(route["spec"]).items() if share}
         if event.type != "DELETED":
             return routed
         status = route.get("status", {})

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotage.api.names import ENDPOINTS, GATEWAY_ROUTES, TEARDOWNS
+from pilotage.api.names import ENDPOINTS, TEARDOWNS
 from pilotage.kube import Propagation, merge_patch
-from pilotage.serving.resources import DEPLOYMENTS
 from pilotage_sim.scenarios.endpoint import KEY, SETTLED_SECONDS, STEP_SECONDS_MAX, SUBJECT
 from pilotage_sim.scenarios.endpoint_gateway import EndpointBehindGateway
 from pilotage_sim.scenarios.teardown_oracles import nothing_early
+from pilotage_sim.scenarios.traffic_oracles import WatchedTraffic
 
 if TYPE_CHECKING:
     from pilotage.kube import Json
@@ -36,8 +36,7 @@ class EndpointRollout(EndpointBehindGateway):
 
     async def prepare(self) -> None:
         """Prepare the endpoint and the gateway, and watch every state."""
-        self._mix: dict[str, int] = {}
-        self._programmed: dict[str, int] = {}
+        self.traffic = WatchedTraffic(self.world, REPLICAS)
         await super().prepare()
         self.world.core.store.listen_to_all(self._check)
 
@@ -96,37 +95,19 @@ class EndpointRollout(EndpointBehindGateway):
         if event.type == "DELETED":
             return
         body: Json = msgspec.json.decode(event.entry.raw)
-        if event.storage == f"{GATEWAY_ROUTES.plural}.{GATEWAY_ROUTES.group}":
-            self._check_route(body)
-        elif event.storage == f"{DEPLOYMENTS.plural}.{DEPLOYMENTS.group}":
-            self._check_size(event.entry.name, body["spec"]["replicas"])
-        elif event.storage == f"{ENDPOINTS.plural}.{ENDPOINTS.group}" and "status" in body:
+        if event.storage == f"{ENDPOINTS.plural}.{ENDPOINTS.group}" and "status" in body:
             self._check_step(body["status"].get("rollout", {}))
-
-    def _check_route(self, route: Json) -> None:
-        self._mix = {each["service"]: each["weight"] for each in route["spec"]["backends"]}
-        if route["spec"].get("leaving") or "deletionTimestamp" in route["metadata"]:
-            return
-        if sum(self._mix.values()) not in (0, 100):
-            self.early.append(f"the weights are {self._mix}")
-        if route.get("status", {}).get("observedGeneration") == route["metadata"]["generation"]:
-            self._programmed = dict(self._mix)
-
-    def _check_size(self, name: str, replicas: int) -> None:
-        shares = (self._mix.get(name, 0), self._programmed.get(name, 0))
-        if replicas * 100 < max(shares) * REPLICAS:
-            self.early.append(f"{name} has {replicas} replicas for {shares}")
 
     def _check_step(self, rollout: Json) -> None:
         """The note of the step after the weight follows its proof."""
         candidate = rollout.get("revision", "")
         noted = rollout.get("phase") == "Pausing" and rollout.get("step", 0) > 1
-        if noted and self._programmed.get(candidate) != WEIGHT:
-            self.early.append(f"step {rollout['step']} was noted with {self._programmed}")
+        if noted and self.traffic.programmed.get(candidate) != WEIGHT:
+            self.early.append(f"step {rollout['step']} was noted with {self.traffic.programmed}")
 
     def problems(self) -> list[str]:
         """All oracles."""
-        found = [f"{part} is left" for part in self._parts()] + self.early
+        found = [f"{part} is left" for part in self._parts()] + self.early + self.traffic.problems
         records = self.world.objects(TEARDOWNS)
         for record in records:
             result = record.get("status", {}).get("receipt", {}).get("result")
