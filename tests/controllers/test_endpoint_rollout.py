@@ -220,6 +220,19 @@ async def test_a_rollback_in_the_window_starts_nothing():
 
 
 @virtual
+async def test_only_the_last_revision_that_served_rests():
+    async with place() as cluster:
+        await cluster.canary({"setWeight": 50})
+        await cluster.change(runtime=NEXT)
+        await cluster.serving("chat-2")
+        await cluster.change(runtime={"args": ["--ctx-size", "1024"]})
+        await cluster.serving("chat-3")
+        assert cluster.states() == {1: "Previous", 2: "Resting", 3: "Current"}
+        await cluster.until(lambda: not [each for each in cluster.parts() if "chat-1" in each], 60)
+        assert "chat-2" in cluster.replicas()
+
+
+@virtual
 async def test_without_surge_one_replica_makes_room_for_the_next():
     async with place() as cluster:
         most = 0

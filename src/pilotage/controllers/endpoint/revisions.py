@@ -306,15 +306,15 @@ class RevisionHistory(NamedTuple):
         return max((each.number for each in self.past), default=0) + 1
 
     def arrive(self, number: int, rest: Rest | None = None) -> RevisionHistory:
-        """The history once a revision serves; the one that served before may rest."""
+        """The history once a revision serves; the one that served before may rest, and no other one does any more."""
 
         def change(past: PastRevision) -> PastRevision:
             if past.number == number:
                 return replace(past, state="Current", message="", until=None, replicas=None)
-            if past.state != "Current":
+            if past.state not in ("Current", "Resting"):
                 return past
-            if rest is None:
-                return replace(past, state="Previous")
+            if rest is None or past.state == "Resting":
+                return replace(past, state="Previous", until=None)
             return replace(past, state="Resting", until=rest.until, replicas=rest.replicas)
 
         return self._change(change)

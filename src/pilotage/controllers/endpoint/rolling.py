@@ -133,8 +133,9 @@ def refusal(history: RevisionHistory, fingerprint: str, intents: Intents) -> End
         return None
     return EndpointProblem(
         "RolloutAborted",
-        f"The rollout of {name} was aborted: {past.message.rstrip('. ') or 'no reason is known'}. It is not tried "
-        f"again, unless the spec is changed, or the endpoint is annotated with {ANNOTATION_RETRY}: {name}.",
+        f"The rollout of {name} was aborted: {past.message.rstrip('. ') or 'no reason is known'}. It is tried again "
+        f"once the spec is changed, or with `pilotage retry {serving.subject.name} -n {serving.subject.namespace}` "
+        f"({ANNOTATION_RETRY}: {name}).",
     )
 
 
