@@ -59,6 +59,13 @@ def test_one_shows_what_each_variant_gets_and_the_next_commands(chat: Chat):
     assert f"| pilotage terminate q8 -n {chat.namespace}" in lines[-1]
 
 
+def test_one_that_has_ended_shows_no_shares_of_what_is_gone(chat: Chat):
+    make(chat, running(phase="Ended", reason="Completed", variants=[{"name": "q8", "weight": {"wanted": 0}}]))
+    lines = chat.run("experiments", "q8").out.splitlines()
+    (row,) = [line.split() for line in lines if line.startswith("q8 ")]
+    assert row == ["q8", *["-"] * 7]
+
+
 def asked_to_end(obj: Object | None) -> bool:
     return obj is not None and obj.get("spec", "terminate") is True
 

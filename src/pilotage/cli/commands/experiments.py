@@ -140,15 +140,18 @@ def page(experiment: StoredExperiment, now: dt.datetime, complete: Callable[[str
 
 def _variant(variant: VariantStatus) -> tuple[str, ...]:
     share, replicas = variant.weight or VariantShare(), variant.replicas
+    verdict = coloured(variant.verdict.result) if variant.verdict is not None else NOTHING
+    if variant.revision is None:  # it has not begun, or is gone
+        return (variant.name, *[NOTHING] * 6, verdict)
     return (
         variant.name,
-        variant.revision or NOTHING,
+        variant.revision,
         f"{replicas.ready} of {replicas.desired}",
         f"{share.wanted} %",
         "not proven" if share.programmed is None else f"{share.programmed} %",
         NOTHING if share.effective is None else f"{share.effective:g} %",
         NOTHING if variant.in_flight is None else str(variant.in_flight),
-        coloured(variant.verdict.result) if variant.verdict is not None else NOTHING,
+        verdict,
     )
 
 
