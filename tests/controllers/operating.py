@@ -28,12 +28,14 @@ PARTS = (
     "/api/v1/namespaces/{}/persistentvolumeclaims",
     "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices",
     "/apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers",
+    "/apis/batch/v1/namespaces/{}/jobs",
     "/apis/networking.k8s.io/v1/namespaces/{}/ingresses",
 )
 ROUTES = ("ingresses", "httproutes", "httpproxies")
 RANKS = dict.fromkeys(ROUTES, 1) | {
     "horizontalpodautoscalers": 2,
     "deployments": 3,
+    "jobs": 3,
     "services": 4,
     "persistentvolumeclaims": 4,
 }

@@ -54,6 +54,27 @@ class Canaries(Place):
     def pods(self, prefix: str) -> set[str]:
         return {part for part in self.parts() if part.startswith(f"pods/{prefix}-")}
 
+    def of_steps(self, name: str) -> list[str]:
+        """The Jobs of steps, and their pods."""
+        return [part for part in self.parts() if f"/{name}-" in part and "-step" in part]
+
+    @contextlib.contextmanager
+    def cordoned(self) -> Iterator[None]:
+        """No node takes a pod meanwhile."""
+        node = self.cluster.request("GET", "/api/v1/nodes")["items"][0]["metadata"]["name"]
+        self.cluster.kubectl("cordon", node)
+        try:
+            yield
+        finally:
+            self.cluster.kubectl("uncordon", node)
+
+    def fail(self, pod: str, code: int, message: str) -> None:
+        """Play the kubelet: the container of a Job's pod exits."""
+        ended = {"terminated": {"exitCode": code, "reason": "Error", "message": message}}
+        container = {"name": "evaluation", "image": "eval", "imageID": "", "ready": False, "restartCount": 0}
+        patch = json.dumps({"status": {"phase": "Failed", "containerStatuses": [container | {"state": ended}]}})
+        self.cluster.kubectl("patch", pod, "-n", self.namespace, "--subresource=status", "--type=merge", "-p", patch)
+
     def history(self, name: str) -> list[tuple[int, str]]:
         return [(past["number"], past["state"]) for past in self.status(name)["history"]]
 
@@ -154,6 +175,23 @@ def test_two_gpus_are_enough_for_two_replicas(canaries: Canaries):
     canaries.annotate("small", "promote=small-2/2")
     canaries.until(lambda: canaries.serves("small", 2) and len(canaries.pods("small-2")) == 2)
     assert not canaries.pods("small-1")
+
+
+def test_a_job_judges_the_candidate(canaries: Canaries):
+    """The Job controller is the real one. A node that is cordoned leaves the second Job's pod for the test to end."""
+    job = {"job": {"image": "eval", "args": ["--against", "$(SERVING_URL)"], "atMost": "5m"}}
+    canaries.canary("judged", {"setWeight": 50}, job, {"pause": {}}, job)
+    canaries.change("judged", runtime=NEXT)
+    canaries.until(lambda: canaries.is_in("judged", "Pausing", 3))
+    canaries.until(lambda: not canaries.of_steps("judged"))
+    with canaries.cordoned():
+        canaries.annotate("judged", "promote=judged-2/3")
+        canaries.until(lambda: len(canaries.of_steps("judged")) == 2)
+        canaries.fail(next(each for each in canaries.of_steps("judged") if each.startswith("pods/")), 1, "it lost")
+        canaries.until(lambda: canaries.is_in("judged", "Aborted"))
+    assert "exit code 1, it lost" in canaries.rollout("judged")["message"]
+    assert canaries.mix("judged") == {"judged-1": 100}
+    canaries.until(lambda: not [part for part in canaries.parts() if "judged-2" in part])
 
 
 def test_deleted_in_the_middle_all_of_it_goes(canaries: Canaries):

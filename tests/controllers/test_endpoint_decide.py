@@ -33,7 +33,7 @@ from pilotage.controllers.endpoint.steps import (
 from pilotage.controllers.routing import Routed
 from pilotage.kube.wire import format_time
 from pilotage.serving.parts import Capabilities, EndpointRef, Readiness, ResolvedModel
-from pilotage.serving.resources import AUTOSCALERS, CLAIMS, DEPLOYMENTS, SERVICES
+from pilotage.serving.resources import AUTOSCALERS, CLAIMS, DEPLOYMENTS, JOBS, SERVICES
 from pilotage.traffic.contract import Backend, Mix
 from pilotage.traffic.routers.httpproxy import HTTP_PROXIES
 from pilotage.traffic.routers.ingress import INGRESSES
@@ -105,6 +105,7 @@ FIRST = (part(DEPLOYMENTS, "chat-1", 1), part(SERVICES, "chat-1", 1))
 SECOND = (part(DEPLOYMENTS, "chat-2", 2), part(SERVICES, "chat-2", 2))
 ROUTE = part(INGRESSES, "chat")
 FORMER_ROUTE = part(HTTP_PROXIES, "chat")
+JOB = part(JOBS, "chat-1-step2", 1)
 SCALER = part(AUTOSCALERS, "chat-1", 1)
 CACHE = part(CLAIMS, "chat-cache")
 
@@ -169,6 +170,9 @@ CASES = [
     Case("to an abandoned one that still has its parts, too", past("Current", "Abandoned", "Starting"),
          seen(B, parts=(*FIRST, *SECOND, ROUTE)), (ApplyParts(revision(1)), ApplyParts(revision(2))),
          past("Current", "Starting", "Abandoned", m3="The spec returned to revision 2.")),
+    Case("a Job of it that goes says nothing about it", past("Current", "Starting"),
+         seen(A, parts=(*FIRST, JOB, ROUTE), leaving=frozenset({JOB.uid}), teardowns=1), (ApplyParts(revision(1)),),
+         past("Current", "Abandoned", m2="The spec returned to revision 1.")),
     Case("not to one that has none", past("Current", "Abandoned", "Starting"), seen(B, parts=(*FIRST, ROUTE)),
          (DryRun(_fourth()),)),
     Case("not to one that is being torn down", past("Current", "Starting", of=RECREATED),

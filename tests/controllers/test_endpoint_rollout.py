@@ -11,10 +11,12 @@ import msgspec
 import pytest
 
 from pilotage.api.names import ENDPOINTS, GATEWAY_ROUTES, LABEL_REVISION
-from pilotage.kube import PODS, Absent, Foreign, ObjectKey, merge_patch
-from pilotage.serving.resources import DEPLOYMENTS, SERVICES
+from pilotage.kube import PODS, Absent, Foreign, ObjectKey, Propagation, merge_patch
+from pilotage.runtime.manager import Manager
+from pilotage.serving.resources import DEPLOYMENTS, JOBS, SERVICES
 from pilotage_harbor.storage.store import Event
 from pilotage_sim.loop import virtual
+from pilotage_sim.models import job as job_model
 from tests.controllers.simulated_cluster import KEY, SimulatedCluster, simulated_cluster
 
 GATEWAY = {"kind": "PilotageGateway"}
@@ -318,16 +320,151 @@ async def test_a_restart_in_a_rollout_changes_nothing(steps):
         ({"route": GATEWAY, "strategy": {"type": "Canary", "canary": {"surge": 0}}}, "strategy Recreate"),
         ({"route": {"kind": "Ingress", "host": "chat.example.com"}}, "needs route.className"),
         ({"route": {"kind": "None"}}, "has no weights"),
-        (
-            {"route": GATEWAY, "strategy": {"type": "Canary", "canary": {"steps": [{"job": {"image": "eval"}}]}}},
-            "does not run Jobs as steps of a rollout: take step 1 out",
-        ),
     ],
-    ids=["one replica without surge", "no weights", "no route", "a Job"],
+    ids=["one replica without surge", "no weights", "no route"],
 )
 async def test_what_cannot_move_in_steps_is_refused_and_nothing_is_made(spec, words):
     async with place() as cluster:
         await cluster.deploy(**{"strategy": {"type": "Canary", "canary": {}}} | spec)
         await cluster.until(lambda: cluster.status().get("phase") == "Failed")
         assert words in cluster.condition("Degraded")["message"]
+        assert cluster.parts() == []
+
+
+# Jobs
+
+JOB = ObjectKey("default", "chat-2-step2")
+STEPS: tuple[dict[str, Any], ...] = ({"setWeight": 50}, {"job": {"image": "eval", "atMost": "10m"}}, {"pause": {}})
+
+
+async def judging(cluster: RolloutCluster) -> dict[str, Any]:
+    """The Job of a rollout that waits for it."""
+    await cluster.canary(*STEPS)
+    await cluster.change(runtime=NEXT)
+    await cluster.until(lambda: cluster.world.find(JOBS, JOB) is not None, 600)
+    found = cluster.world.find(JOBS, JOB)
+    assert found is not None
+    return found
+
+
+async def fail(cluster: RolloutCluster, job: dict[str, Any], code: int, message: str) -> None:
+    """Play the kubelet and the Job controller: the pod of a Job ends, and the Job has failed."""
+    meta, template = job["metadata"], job["spec"]["template"]
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": meta["name"], "uid": meta["uid"], "controller": True}
+    name = f"{meta['name']}-x"
+    labels = template["metadata"]["labels"]
+    pod = {"metadata": {"name": name, "labels": labels, "ownerReferences": [owner]}, "spec": template["spec"]}
+    client = cluster.world.client("job-controller")
+    await client.create(PODS, pod, namespace="default")
+    terminated = {"exitCode": code, "reason": "Error", "message": message}
+    container = {"name": "evaluation", "image": "eval", "imageID": "", "ready": False, "restartCount": 0}
+    status = {"phase": "Failed", "containerStatuses": [container | {"state": {"terminated": terminated}}]}
+    await client.patch(PODS, ObjectKey("default", name), merge_patch({"status": status}), subresource="status")
+    now = cluster.status()["rollout"]["since"]
+    said = {"status": "True", "reason": "BackoffLimitExceeded", "message": "", "lastTransitionTime": now}
+    conditions = [{"type": "FailureTarget", **said}, {"type": "Failed", **said}]
+    patch = merge_patch({"status": {"startTime": now, "failed": 1, "conditions": conditions}})
+    await client.patch(JOBS, JOB, patch, subresource="status")
+
+
+def parts_of_job(cluster: RolloutCluster) -> list[str]:
+    return [each for each in cluster.parts() if "step" in each]
+
+
+@virtual
+async def test_a_job_that_succeeds_passes_its_step_and_goes_with_its_pod():
+    async with place() as cluster:
+        manager = Manager(cluster.world.client("jobs"), name="jobs", seed=3)
+        job_model.add(manager)
+        cluster.world.live(manager.run(), "jobs")
+        steps: list[int] = []
+        cluster.world.core.store.listen_to_all(
+            lambda event: steps.append(cluster.rollout["step"]) if event.storage.startswith("teardowns.") else None
+        )
+        made = await judging(cluster)
+        writes = cluster.writes()
+        ledger = [each for each in cluster.status()["ledger"] if each["kind"] == "Job"]
+        assert [(each["name"], each["revision"]) for each in ledger] == [("chat-2-step2", 2)]
+        assert made["metadata"]["labels"][LABEL_REVISION] == "2"
+        assert writes.count("create jobs.batch default/chat-2-step2") == 1
+        await cluster.rolled("Pausing", 3)
+        await cluster.until(lambda: not parts_of_job(cluster))
+        await cluster.until(lambda: "step" not in str(cluster.status()["ledger"]), 30)
+        assert {*steps} == {3}, "it goes once the status has its answer"
+        assert cluster.status()["selector"].endswith(",!batch.kubernetes.io/job-name")
+        assert cluster.mix() == {"chat-1": 50, "chat-2": 50}
+        assert cluster.replicas() == {"chat-1": 2, "chat-2": 1}, "the pod of the Job is not one of the candidate's"
+        await cluster.annotate(promote="chat-2/3")
+        await cluster.serving("chat-2")
+
+
+@virtual
+async def test_exit_code_1_aborts_and_says_what_the_job_said():
+    async with place() as cluster:
+        job = await judging(cluster)
+        await fail(cluster, job, 1, "12 of 40 answers are worse")
+        await cluster.rolled("Aborted")
+        assert "12 of 40 answers are worse" in cluster.rollout["message"]
+        assert cluster.mix() == {"chat-1": 100}
+        await cluster.until(lambda: not [each for each in cluster.parts() if "chat-2" in each])
+
+
+@virtual
+async def test_another_exit_code_holds_and_a_deleted_job_is_created_anew():
+    async with place() as cluster:
+        first = await judging(cluster)
+        await fail(cluster, first, 2, "no such file")
+        await cluster.rolled("Held", 2)
+        assert "exit code 2, no such file" in cluster.rollout["message"]
+        assert cluster.mix() == {"chat-1": 50, "chat-2": 50}
+        await cluster.change(strategy={"canary": {"steps": [STEPS[0], {"job": {"image": "eval:2"}}, STEPS[2]]}})
+        uid = first["metadata"]["uid"]
+        await asyncio.sleep(60)
+        kept = cluster.world.find(JOBS, JOB)
+        assert kept is not None
+        assert (kept["metadata"]["uid"], kept["spec"]) == (uid, first["spec"]), "a Job is never changed"
+        assert "exit code 2, no such file" in cluster.rollout["message"]
+        await cluster.user.delete(JOBS, JOB, uid=uid, propagation=Propagation.BACKGROUND)
+        await cluster.rolled("Judging", 2)
+        await cluster.until(lambda: (cluster.world.find(JOBS, JOB) or first)["metadata"]["uid"] != uid)
+        second = cluster.world.find(JOBS, JOB)
+        assert second is not None
+        assert second["spec"]["template"]["spec"]["containers"][0]["image"] == "eval:2"
+        await cluster.annotate(promote="chat-2/2")
+        await cluster.rolled("Pausing", 3)
+        await cluster.until(lambda: not parts_of_job(cluster))
+
+
+@virtual
+async def test_a_job_that_nobody_runs_holds_the_rollout_when_its_time_is_over():
+    async with place() as cluster:
+        await judging(cluster)
+        await cluster.rolled("Held", 2)
+        assert "does kube-controller-manager run?" in cluster.rollout["message"]
+        await cluster.annotate(abort="chat-2")
+        await cluster.rolled("Aborted")
+        await cluster.until(lambda: not [each for each in cluster.parts() if "chat-2" in each])
+
+
+@virtual
+async def test_a_job_of_somebody_else_is_left_alone_and_holds_the_rollout():
+    async with place() as cluster:
+        pod = {"containers": [{"name": "a", "image": "a"}], "restartPolicy": "Never"}
+        theirs = {"metadata": {"name": JOB.name, "namespace": "default"}, "spec": {"template": {"spec": pod}}}
+        await cluster.user.create(JOBS, theirs)
+        await judging(cluster)
+        await cluster.rolled("Held", 2)
+        assert "job/chat-2-step2 -n default exists and was not made for this endpoint" in cluster.rollout["message"]
+        await cluster.annotate(abort="chat-2")
+        await cluster.rolled("Aborted")
+        await cluster.until(lambda: not [each for each in cluster.parts() if "chat-2" in each])
+        assert cluster.world.find(JOBS, JOB) is not None
+
+
+@virtual
+async def test_an_endpoint_that_is_deleted_takes_its_job_along():
+    async with place() as cluster:
+        await judging(cluster)
+        await cluster.delete()
+        await cluster.gone()
         assert cluster.parts() == []

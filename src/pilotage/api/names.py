@@ -32,6 +32,8 @@ LABEL_KEEP_ALIVE = "pilotage.dev/keep-alive-seconds"
 there, on its EndpointSlices. Without it the gateway uses no connection for a second request."""
 LABEL_REVISION = "pilotage.dev/revision"
 """The number of the revision that it belongs to; what belongs to all of them (the route, the cache) has none."""
+LABEL_JOB = "batch.kubernetes.io/job-name"
+"""Label of the pods of Jobs: no server has it."""
 
 ANNOTATION_SEAL = "pilotage.dev/seal"
 """Annotation of every part: the operator's proof that it made the part for the endpoint that the label names."""

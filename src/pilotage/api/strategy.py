@@ -43,7 +43,8 @@ class CanaryAnalysis(Schema, frozen=True):
 
 
 class CanaryJob(Schema, frozen=True):
-    """Evaluation by a Job. Its pod gets CANDIDATE_URL and SERVING_URL. Exit code 0 passes, 1 aborts, others hold."""
+    """Evaluation by a Job. Its pod gets CANDIDATE_URL and SERVING_URL. Exit code 0 passes, 1 aborts; everything else
+    holds the rollout."""
 
     image: Annotated[str, Meta(min_length=1, max_length=1024)]
     """Container image."""

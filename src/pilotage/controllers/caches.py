@@ -21,6 +21,7 @@ from pilotage.serving.resources import (
     CLAIMS,
     DEPLOYMENTS,
     INFERENCE_SERVICES,
+    JOBS,
     REPLICA_SETS,
     SCALED_OBJECTS,
     SERVICES,
@@ -33,6 +34,7 @@ MADE_BY_US = (
     SERVICES,
     CLAIMS,
     AUTOSCALERS,
+    JOBS,
     *(each.resource for each in ROUTERS.values() if each.built_in and each.resource is not None),
 )
 MADE_BY_US_WHERE_SERVED = (

@@ -64,6 +64,7 @@ EVERYWHERE = (
         "to see who is reached; to take the addresses of a lost Host out of traffic",
     ),
     RbacRule("autoscaling", ("horizontalpodautoscalers",), MAKE, "spec.autoscaling"),
+    RbacRule("batch", ("jobs",), MAKE, "steps of a rollout that are Jobs"),
     RbacRule("keda.sh", ("scaledobjects",), MAKE, "spec.autoscaling, where there is KEDA"),
     *(RbacRule(each.group, (each.plural,), MAKE, f"routes of kind {each.kind}") for each in ROUTE_RESOURCES),
     RbacRule(

@@ -6,7 +6,7 @@ omits empty values; others add labels, or containers beside ours.
 The pods of a revision are never changed in place. Their desired form can change all the same: with another version of
 the operator, or with a drain time that takes effect with the next revision. The digest in an annotation tells these
 apart from drift: if it differs from ours, the pods stay as they are; if it is equal, somebody has changed them, and the
-change is corrected. The spec of a HostProcess is never changed at all.
+change is corrected. The spec of a HostProcess or a Job is never changed at all.
 """
 
 import copy
@@ -19,7 +19,7 @@ from pilotage.serving.manifests import SCALED_BY, TEMPLATE
 from pilotage.serving.parts import DesiredObject
 from pilotage.serving.placements.kserve import SCALING_FIELDS
 from pilotage.serving.quantity import amount, normal
-from pilotage.serving.resources import CLAIMS, DEPLOYMENTS, INFERENCE_SERVICES
+from pilotage.serving.resources import CLAIMS, DEPLOYMENTS, INFERENCE_SERVICES, JOBS
 
 _KEYS = ("name", "mountPath", "containerPort", "port")
 """Merge keys of the lists that we write."""
@@ -44,7 +44,7 @@ def apply_body(wanted: DesiredObject, seen: Object) -> Json:
 
 def _settled(wanted: DesiredObject, have: Json) -> Json:
     """The desired body for this object, which keeps its pods, the replicas of its autoscaler and immutable fields."""
-    if wanted.resource == PROCESSES:
+    if wanted.resource in (PROCESSES, JOBS):
         return wanted.body | {"spec": have["spec"]}
     if wanted.resource not in (DEPLOYMENTS, INFERENCE_SERVICES, CLAIMS):
         return wanted.body

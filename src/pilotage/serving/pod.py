@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 from pilotage.api.endpoint import EndpointSpec
-from pilotage.api.names import LABEL_ENDPOINT_UID
+from pilotage.api.names import LABEL_ENDPOINT_UID, LABEL_JOB
 from pilotage.kube.wire import Json
 from pilotage.serving.parts import Capabilities, EndpointRef, ResolvedModel
 from pilotage.serving.runtimes import RUNTIMES, PodLaunch, ServerContainer, ServingRuntime
@@ -132,7 +132,11 @@ def _affinity(endpoint: EndpointRef) -> Json:
     if cache is None or cache.access_mode != "ReadWriteOnce":
         return {}
     term = {
-        "labelSelector": {"matchLabels": {LABEL_ENDPOINT_UID: endpoint.uid}},
+        "labelSelector": {
+            "matchLabels": {LABEL_ENDPOINT_UID: endpoint.uid},
+            # The pod of a Job that judges a rollout may be anywhere.
+            "matchExpressions": [{"key": LABEL_JOB, "operator": "DoesNotExist"}],
+        },
         "topologyKey": "kubernetes.io/hostname",
     }
     return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

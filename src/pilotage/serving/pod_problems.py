@@ -34,7 +34,7 @@ def explained(found: Readiness, pods: Iterable[Object]) -> Readiness:
     """The readiness with the worst problem of the pods, if it is not available. The pods have to be whole objects."""
     if found.available:
         return found
-    problems = sorted((each for pod in pods for each in _problems(pod)), key=lambda each: not each.failed)
+    problems = sorted((each for pod in pods for each in problems_of(pod)), key=lambda each: not each.failed)
     if not problems:
         return found
     worst = problems[0]
@@ -47,7 +47,8 @@ def explained(found: Readiness, pods: Iterable[Object]) -> Readiness:
     )
 
 
-def _problems(pod: Object) -> Iterator[PodProblem]:
+def problems_of(pod: Object) -> Iterator[PodProblem]:
+    """The problems of a pod, which has to be a whole object."""
     status: Json = pod.get("status", default=None) or {}
     where = f"pod/{pod.meta.name}"
     for each in status.get("conditions") or ():
@@ -60,15 +61,15 @@ def _problems(pod: Object) -> Iterator[PodProblem]:
         ended: Json = (each.get("lastState") or {}).get("terminated") or {}
         reason = _SAME.get(waiting.get("reason", ""), waiting.get("reason", ""))
         if reason in _HOPELESS:
-            yield PodProblem(reason, _end(waiting), name, failed=True)
+            yield PodProblem(reason, last_words(waiting), name, failed=True)
         elif ended and not each.get("ready"):
             restarts = each.get("restartCount", 0)
             times = "once" if restarts <= 1 else f"{restarts} times"
-            said = f"exited {times}, last with code {ended.get('exitCode')}: {_end(ended)}"
+            said = f"exited {times}, last with code {ended.get('exitCode')}: {last_words(ended)}"
             yield PodProblem("CrashLoopBackOff", said, name, failed=restarts >= _RESTARTS_MAX)
 
 
-def _end(state: Json) -> str:
-    """The last of what it said: that is where errors are."""
+def last_words(state: Json) -> str:
+    """The last of what a container said: that is where errors are."""
     said = (state.get("message") or state.get("reason") or "").strip()
     return said if len(said) <= _CHARS_MAX else f"…{said[-_CHARS_MAX:]}"

@@ -3,6 +3,7 @@
 from pilotage.kube import Resource
 
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+JOBS = Resource("batch", "v1", "jobs", "Job")
 REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
 SERVICES = Resource("", "v1", "services", "Service")
 CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")

@@ -92,6 +92,12 @@ def test_the_pod_that_does_not_start_is_the_root(
     assert (told.headline, exit_code(told)) == ("is not being deleted, and is not ready", 1)
 
 
+def test_the_pod_of_a_job_that_judges_a_rollout_is_no_server() -> None:
+    labels = {LABEL_ENDPOINT_UID: "u-chat", "batch.kubernetes.io/job-name": "chat-2-step3"}
+    told = ask(endpoint("Redeploying"), item(PODS, "chat-2-step3-x", metadata={"labels": labels}, status=NOT_PULLED))
+    assert "NO IMAGE" not in text_of(told)
+
+
 @pytest.mark.parametrize(
     ("phase", "degraded", "code"),
     [

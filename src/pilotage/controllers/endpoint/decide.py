@@ -13,8 +13,8 @@ Rules of this file
 - Every decision that is final says what the endpoint waits for, and when to look again if nothing wakes it.
 
 A decision whose last step is not `WriteStatus` needs the result of that step: the reconcile executes the steps, adds
-the result to what was observed, and decides again. The order is always the same: revision, parts, pods, route, former
-parts, status.
+the result to what was observed, and decides again. The order is always the same: revision, parts, pods, route, Job of
+a step, former parts, status.
 """
 
 import datetime as dt
@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pilotage.controllers.endpoint.canary import awaits_verdict, pause_seconds
+from pilotage.controllers.endpoint.judging import StepJob, step_job
 from pilotage.controllers.endpoint.ledger import PartName
 from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.controllers.endpoint.revisions import RequestedRevision, Revision, RevisionHistory
@@ -49,6 +50,7 @@ from pilotage.controllers.endpoint.steps import (
     MoveRoute,
     Observed,
     ObservedPart,
+    RunJob,
     TearDown,
     WriteStatus,
 )
@@ -56,6 +58,7 @@ from pilotage.controllers.endpoint.variants import Variants
 from pilotage.controllers.routing import Routed
 from pilotage.kube.wire import parse_time
 from pilotage.serving.parts import EndpointRef, Readiness
+from pilotage.serving.resources import JOBS
 from pilotage.traffic.contract import Backend, Mix
 from pilotage.traffic.routers import ROUTERS
 
@@ -109,6 +112,8 @@ class _Deciding:
         self.steps: list[EndpointStep] = [] if observed.held else [AddFinalizer()]
         self.problem: EndpointProblem | None = None
         self.pauses: list[float] = []
+        self.job: StepJob | None = None
+        """The Job of the step that the rollout was in when this began."""
 
     @property
     def wanted(self) -> Revision:
@@ -190,8 +195,9 @@ class _Deciding:
     def still_running(self, fingerprint: str) -> Revision | None:
         """The revision with a fingerprint that serves, rests, or came after that one, and still has its parts."""
         serving = self.history.serving
-        leaving = {part.revision for part in self.observed.parts if part.uid in self.observed.leaving}
-        running = {part.revision for part in self.observed.parts} - leaving
+        parts = [part for part in self.observed.parts if part.resource != JOBS]  # a Job goes before its revision
+        leaving = {part.revision for part in parts if part.uid in self.observed.leaving}
+        running = {part.revision for part in parts} - leaving
         for each in reversed(self.history.revisions):
             if each.fingerprint != fingerprint or str(each.number) in leaving:
                 continue
@@ -305,8 +311,12 @@ class _Deciding:
         if isinstance(routed, EndpointProblem):
             self.problem = routed
             return self.reports()
+        judged, self.job = self.observed.judged, step_job(self.history, self.spec)
+        if self.job is not None and judged is None:
+            return self.ends_with(RunJob(self.job))
         step = self.variants.of_step(self.mixed(rolling.mix()), routed)
-        self.history = rolling._replace(inputs=rolling.inputs._replace(experiment=step)).after(routed)
+        answer = judged.answer if judged is not None else None
+        self.history = rolling._replace(inputs=rolling.inputs._replace(experiment=step, answer=answer)).after(routed)
         after = self.history.rollout
         assert after is not None
         self.steps += [
@@ -317,7 +327,13 @@ class _Deciding:
         if rolling.has_excess:
             self.pauses.append(GONE_SECONDS)  # a pod that is gone wakes nobody
         self.pauses += [
-            each for each in (routed.again, pause_seconds(rolling.canary, after, self.now)) if each is not None
+            each
+            for each in (
+                routed.again,
+                judged.again if judged is not None else None,
+                pause_seconds(rolling.canary, after, self.now),
+            )
+            if each is not None
         ]
         return False
 
@@ -406,6 +422,8 @@ class _Deciding:
             current.add((route.resource, route.name))
         if (routed := self.routed()) is not None:
             current |= routed.parts
+        # Its answer is in the status before it goes: else a crash would let it judge once more.
+        current |= {(JOBS, each.name) for each in (self.job, step_job(self.history, self.spec)) if each is not None}
         found: dict[str, list[ObservedPart]] = {}
         for part in self.observed.parts:
             if (part.resource, part.name) not in current:

@@ -19,6 +19,7 @@ from pilotage.controllers.endpoint.apply_parts import PartApplier
 from pilotage.controllers.endpoint.canary import Intents
 from pilotage.controllers.endpoint.decide import decide, route_of
 from pilotage.controllers.endpoint.experiments import CLAIMS_MAX, read_claims, refusals, step_claim, variant_spec
+from pilotage.controllers.endpoint.judging import JobResult, StepJob, judged, needs_pods, not_made
 from pilotage.controllers.endpoint.ledger import PartLedger, PartName, names_of
 from pilotage.controllers.endpoint.model_reference import resolve
 from pilotage.controllers.endpoint.problem import EndpointProblem
@@ -38,6 +39,7 @@ from pilotage.controllers.endpoint.steps import (
     MoveRoute,
     Observed,
     ObservedPart,
+    RunJob,
     TearDown,
     WriteStatus,
 )
@@ -245,6 +247,8 @@ class EndpointReconcile:
                 return await self._explain(revision, observed)
             case MoveRoute():
                 return observed._replace(routed=await self._move(step))
+            case RunJob(job):
+                return observed._replace(judged=await self._judge(job))
             case AnnounceServing(revision):
                 self._with.events.normal(self._obj, "Serving", f"{revision.name} serves.")
             case AnnounceRollout(revision, decision):
@@ -323,6 +327,21 @@ class EndpointReconcile:
             if (made := self._find(part.resource, part.name)) is not None:
                 self._ledger.made(part, made.meta.uid)
         return routed
+
+    async def _judge(self, job: StepJob) -> JobResult:
+        """Create the Job of a step, if it is not there, and see what it says."""
+        part = job.manifest(self._with.gateway_url)
+        await self._record(names_of([part]))
+        try:
+            made = await self._with.applier.apply(self._subject, part)
+        except EndpointProblem as problem:
+            return not_made(job.number, problem)
+        self._ledger.made(PartName(part.resource, part.name, part.revision), made.meta.uid)
+        now, pods = utc_now(), list[Object]()
+        if needs_pods(made, now):
+            selector = f"{LABEL_ENDPOINT_UID}={self._subject.uid},{LABEL_REVISION}={job.pod_label}"
+            pods = (await self._with.client.list(PODS, self._subject.namespace, labels=selector)).items
+        return judged(job.number, made, pods, now)
 
     def _route(self) -> list[PartName]:
         route = route_of(self._subject)

@@ -118,8 +118,6 @@ def canary_problems(spec: EndpointSpec, refusal: str = "") -> list[str]:
         found.append(f"A route of kind {router.kind} cannot choose requests by a header: take canary.match out.")
     if canary.assign.by == "Key" and Capability.STICKY not in router.can:
         found.append(f"A route of kind {router.kind} cannot assign requests by a key: take canary.assign out.")
-    if jobs := [number for number, step in enumerate(canary.steps, 1) if step.job is not None]:
-        found.append(f"This operator does not run Jobs as steps of a rollout: take step {jobs[0]} out.")
     found += analysis_problems(canary.analysis, ())
     if replicas_of(spec) == 1 and canary.surge in (0, "0%"):
         found.append(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pilotage.api.endpoint import EndpointSpec
-from pilotage.api.names import LABEL_ENDPOINT_UID
+from pilotage.api.names import LABEL_ENDPOINT_UID, LABEL_JOB
 from pilotage.catalogue.phase import Phase
 from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.controllers.endpoint.revisions import Revision, RevisionHistory
@@ -112,7 +112,7 @@ def next_status(
         "placement": placed.subject.spec.placement.kind if placed is not None else spec.placement.kind,
         "replicas": {"ready": ready, "desired": desired},
         "ready": f"{ready}/{desired}",
-        "selector": f"{LABEL_ENDPOINT_UID}={obj.meta.uid}",
+        "selector": f"{LABEL_ENDPOINT_UID}={obj.meta.uid},!{LABEL_JOB}",
         "waitingFor": clipped(situation.waiting_for) or None,
         "ledger": list(ledger),
         **history.written(),

@@ -5,6 +5,7 @@ from typing import NamedTuple, TypeAlias
 
 from pilotage.api.analysis import AnalysisSpec
 from pilotage.api.endpoint_status import ClaimedExperiment, RolloutDecision
+from pilotage.controllers.endpoint.judging import JobResult, StepJob
 from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.controllers.endpoint.revisions import RequestedRevision, Revision
 from pilotage.controllers.endpoint.rolling import RolloutInputs
@@ -37,7 +38,7 @@ class AppliedParts(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """Everything that a decision rests on beside spec and history. The last four fields are results of steps."""
+    """Everything that a decision rests on beside spec and history. The last five fields are results of steps."""
 
     requested: RequestedRevision | EndpointProblem
     """The revision that the spec asks for, or why it is impossible now."""
@@ -67,6 +68,8 @@ class Observed(NamedTuple):
     """`ListPods` is done, and has explained the readiness."""
     routed: Routed | EndpointProblem | None = None
     """Result of `MoveRoute`."""
+    judged: JobResult | None = None
+    """Result of `RunJob`."""
 
 
 class AddFinalizer(NamedTuple):
@@ -113,6 +116,12 @@ class MoveRoute(NamedTuple):
     """Uids of parts that unfinished Teardowns name."""
 
 
+class RunJob(NamedTuple):
+    """Write the Job of a step into the ledger, then create it, and look for its answer. The result is needed."""
+
+    job: StepJob
+
+
 class AnnounceServing(NamedTuple):
     """Emit the Event that a revision serves."""
 
@@ -154,6 +163,7 @@ EndpointStep: TypeAlias = (
     | ApplyParts
     | ListPods
     | MoveRoute
+    | RunJob
     | AnnounceServing
     | AnnounceRollout
     | TearDown

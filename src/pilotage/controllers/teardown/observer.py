@@ -6,6 +6,7 @@ once nothing that runs is known to be left, pods are listed afresh, before anyth
 
 import asyncio
 import datetime as dt
+import re
 from collections.abc import Collection
 
 from pilotage.api.names import GATEWAY_ROUTES, LABEL_ENDPOINT_UID, LABEL_REVISION
@@ -187,11 +188,15 @@ class CacheObserver(Observer):
         return {entry.name for entry in self.state.ledger.going if entry.resource.kind == "Service"}
 
 
+_OF_REVISION = re.compile("[0-9]+(-step[0-9]+)?")
+"""Label of the pods of a revision, or of a Job that judges it."""
+
+
 def pods_of(spec: TeardownSpec, ledger: Ledger) -> str:
     """The label selector of all pods that go: those of the endpoint, or of some of its revisions; empty: none."""
     selector = f"{LABEL_ENDPOINT_UID}={spec.target.uid}"
     if spec.all_parts:
         return selector
     tails = (entry.name.removeprefix(f"{spec.target.name}-") for entry in ledger.going)
-    revisions = sorted({tail for tail in tails if tail.isdecimal()})
+    revisions = sorted({tail for tail in tails if _OF_REVISION.fullmatch(tail)})
     return f"{selector},{LABEL_REVISION} in ({','.join(revisions)})" if revisions else ""

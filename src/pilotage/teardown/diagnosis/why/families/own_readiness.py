@@ -14,6 +14,7 @@ from pilotage.api.names import (
     HOSTS,
     LABEL_ENDPOINT_UID,
     LABEL_HOST,
+    LABEL_JOB,
     MODEL_FINALIZER,
     MODELS,
     PROCESSES,
@@ -213,6 +214,7 @@ def _pods(context: WhyContext, endpoint: Item) -> Iterator[StuckCause]:
         pod
         for pod in context.world.of("", "Pod", endpoint.meta.namespace)
         if pod.meta.labels.get(LABEL_ENDPOINT_UID) == endpoint.uid and not pod.terminating
+        if LABEL_JOB not in pod.meta.labels  # it judges a rollout, and does not serve
     ]
     said: set[str] = set()
     newest_first = sorted(mine, key=lambda each: each.meta.creation_timestamp, reverse=True)
