@@ -204,6 +204,22 @@ async def test_what_cannot_be_is_refused_and_changes_nothing():
 
 
 @virtual
+async def test_one_that_waits_for_a_rollout_is_pending_and_keeps_its_time_to_start():
+    async with place() as cluster:
+        await cluster.canary({"setWeight": 50}, {"pause": {}})
+        await cluster.change(runtime=NEXT)
+        await cluster.rolled("Pausing", 2)
+        await experiment(cluster, startDeadlineSeconds=60)
+        await cluster.until(
+            lambda: "until the rollout of the endpoint is over" in status(cluster).get("waitingFor", "")
+        )
+        await asyncio.sleep(600)
+        assert (status(cluster)["phase"], status(cluster).get("reason")) == ("Pending", None)
+        await cluster.annotate(promote="chat-2/2")
+        await cluster.until(lambda: status(cluster).get("phase") == "Running")
+
+
+@virtual
 async def test_variants_that_never_start_leave_when_their_time_is_over():
     async with place() as cluster:
         await serving(cluster)

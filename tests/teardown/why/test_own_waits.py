@@ -256,10 +256,10 @@ def test_an_experiment_on_an_endpoint_that_fails_leads_to_the_cause_of_that(stuc
     stuck.deploy("tested", model={"name": "lacking"})
     stuck.until_says("ServingEndpoint", "tested", "ModelMissing")
     experiment(stuck, "waits", "tested")
-    stuck.until_says("Experiment", "waits", "servingendpoint/tested")
+    stuck.until_says("Experiment", "waits", "until the endpoint serves")
     root = f"MISSING: model/lacking -n {stuck.namespace} does not exist"
     command = f"kubectl get models.pilotage.dev -n {stuck.namespace}"
-    steps = ("is Pending: servingendpoint/tested has not taken it up yet", "is Failed: ")
+    steps = ("is Pending: It waits until the endpoint serves.", "is Failed: ")
     check(stuck.why("Experiment", "waits"), Case("Experiment", "waits", root, command, steps))
 
 
