@@ -46,13 +46,14 @@ image: wheels ## build the operator's image with docker, podman or buildah (BUIL
 image-test: $(VENV)/dev ## build the image and run its operator on a real control plane, and install the wheels: needs root, buildah, mmdebstrap
 	$(PYTHON) -m pytest -q -s -o timeout=1200 tests/operator/whole_installation.py
 
-simulate: $(VENV)/dev ## play every single fault of all teardowns and endpoints, and every pair on the smallest and on the informer: `make test` plays samples
+simulate: $(VENV)/dev ## play every single fault of all teardowns and endpoints, and every pair on the smallest and on the informer, some on rollouts and experiments: `make test` plays samples
 	$(PYTHON) -m pilotage_sim explore teardown teardown-endpoint teardown-namespace teardown-recreated teardown-stuck \
 	  teardown-denied teardown-owner teardown-operator teardown-definition
 	$(PYTHON) -m pilotage_sim explore teardown-by-operator teardown-endpoint-by-operator teardown-recreated-by-operator \
 	  teardown-stuck-by-operator teardown-denied-by-operator teardown-owner-by-operator teardown-namespace-by-caches \
 	  teardown-operator-by-caches teardown-definition-by-caches endpoint endpoint-gateway rollout experiment
 	$(PYTHON) -m pilotage_sim explore teardown informer --pairs
+	$(PYTHON) -m pilotage_sim explore rollout experiment --pairs --plans 200
 
 load: $(VENV)/dev ## 50 clients through 20 redeploys, canaries, an experiment, a delete and a dead agent: `make test` has 8 clients and 2 redeploys
 	PILOTAGE_CLIENTS=50 PILOTAGE_REDEPLOYS=20 $(PYTHON) -m pytest -q -s -o timeout=900 \
