@@ -76,7 +76,7 @@ lint: $(VENV)/dev ## check format, style and types
 bench: $(VENV)/bench ## measure against the other clients and kopf, side by side
 	$(PYTHON) -m bench
 
-experiments: $(VENV)/dev ## end experiments under load beside Argo Rollouts, and count failed requests: a quarter of an hour
+experiments: $(VENV)/dev ## end experiments under load beside Argo Rollouts, and count failed requests: half an hour
 	$(PYTHON) -m bench.experiments
 
 conformance: $(VENV)/dev ## run Kubernetes's own conformance specs against the real API server and against harbor
