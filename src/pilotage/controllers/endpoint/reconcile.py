@@ -196,11 +196,13 @@ class EndpointReconcile:
     def _parts(self) -> tuple[ObservedPart, ...]:
         """All parts made for it by us, and not from them by others, whatever owners somebody has written on them."""
         caches, subject = self._with.caches, self._subject
+        gone = self._with.records.proven_gone(subject)  # a cache may lag behind the receipt
         return tuple(
             ObservedPart(seen.resource, meta.name, meta.uid, meta.labels.get(LABEL_REVISION, ""))
             for seen in caches.labelled(subject.namespace, subject.uid)
             if seen.resource not in MADE_FROM_OURS and caches.seals.is_part(subject, seen.resource, seen.object)
             for meta in (seen.object.meta,)
+            if meta.uid not in gone
         )
 
     def _find(self, resource: Resource, name: str) -> Object | None:
