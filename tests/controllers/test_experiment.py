@@ -295,3 +295,30 @@ async def test_a_rollout_whose_experiment_does_not_start_goes_back():
         assert "has not started in time" in cluster.rollout["message"]
         assert cluster.mix() == {"chat-1": 100}
         await cluster.until(lambda: cluster.states() == {1: "Current", 2: "Aborted", 3: "Abandoned"})
+
+
+@virtual
+async def test_an_experiment_after_an_abort_does_not_try_the_aborted_spec_again():
+    async with place() as cluster:
+        await cluster.canary({"setWeight": 20}, {"pause": {}}, replicas=1)
+        await cluster.change(runtime=NEXT)
+        await cluster.rolled("Pausing", 2)
+        await cluster.annotate(abort="chat-2")
+        await cluster.rolled("Aborted")
+        await experiment(cluster, variants=[{**VARIANT, "overrides": {"runtime": OTHER}}], duration="1m")
+        await cluster.until(lambda: status(cluster).get("phase") == "Ended", 2000.0)
+        await asyncio.sleep(60)
+        assert cluster.states() == {1: "Current", 2: "Aborted", 3: "Abandoned"}
+
+
+@virtual
+async def test_one_that_was_refused_in_the_middle_is_taken_up_again():
+    async with place() as cluster:
+        await serving(cluster)
+        await experiment(cluster)
+        await cluster.until(lambda: status(cluster).get("phase") == "Running")
+        await cluster.user.patch(EXPERIMENTS, KEY, merge_patch({"spec": {"analysis": {"against": "nobody"}}}))
+        await cluster.until(lambda: cluster.states() == {1: "Current", 2: "Abandoned"})
+        assert cluster.mix() == {"chat-1": 100}
+        await cluster.user.patch(EXPERIMENTS, KEY, merge_patch({"spec": {"analysis": {"against": "Serving"}}}))
+        await cluster.until(lambda: cluster.mix() == {"chat-1": 90, "chat-3": 10})

@@ -61,13 +61,58 @@ def test_the_older_of_two_that_want_too_much_stays():
         ({"weight": 5, "overrides": {"replicas": 9}}, {}, "HTTPProxy", "overrides may have model"),
         ({"weight": 5, "overrides": {"runtime": {"port": 0}}}, {}, "HTTPProxy", "overrides.runtime.port"),
         ({"weight": 5, "overrides": {"runtime": {"name": "vllm"}}}, {}, "HTTPProxy", "is what serves already"),
-        ({"weight": 5}, {"analysis": {"against": "nobody"}}, "HTTPProxy", "there is no variant nobody: use Serving, a"),
-        ({"weight": 5}, {"analysis": {"metrics": [{"name": "speed"}]}}, "HTTPProxy", "speed: neither the gateway nor"),
-        ({"weight": 5}, {"analysis": {"sources": [SOURCE]}}, "HTTPProxy", "take analysis.sources out"),
+        (
+            {"weight": 5, "overrides": {"placement": {"kind": "Host", "host": "box"}}},
+            {},
+            "HTTPProxy",
+            "and not placement",
+        ),
+        ({"weight": 5, "overrides": {"x" * 9999: 1}}, {}, "HTTPProxy", "and not xxx"),
+        ({"weight": 5, "overrides": {"model": {}}}, {}, "HTTPProxy", "exactly one of name and source"),
+        (
+            {"mirror": {}},
+            {"match": {"headers": [{"name": "x", "exact": "1"}]}},
+            "HTTPProxy",
+            "Copies are of all requests",
+        ),
+        ({"weight": 5}, {"analysis": {}}, "HTTPProxy", "does not measure requests"),
+        (
+            {"weight": 5},
+            {"analysis": {"against": "nobody"}},
+            "PilotageGateway",
+            "there is no variant nobody: use Serving, a",
+        ),
+        (
+            {"weight": 5},
+            {"analysis": {"metrics": [{"name": "speed"}]}},
+            "PilotageGateway",
+            "speed: neither the gateway nor",
+        ),
+        ({"weight": 5}, {"analysis": {"sources": [SOURCE]}}, "PilotageGateway", "take analysis.sources out"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(variant, more, route, why):
     assert why in refused(claim(variant, **more), route=route)["e"]
+
+
+@pytest.mark.parametrize(("allowed", "is_refused"), [(True, False), (False, True)])
+def test_who_may_not_use_hosts_makes_no_variants_there(allowed, is_refused):
+    on_host = EndpointSpec.read({"model": {"name": "qwen"}, "placement": {"kind": "Host", "host": "box"}})
+    asked = claim({"weight": 5}, onHosts=allowed)
+    found = refusals([asked], on_host, PAST, ROUTERS["PilotageGateway"])
+    assert ("set onHosts" in found.get(asked.uid, "")) == is_refused
+
+
+def test_two_that_take_the_same_requests_are_not_met_together():
+    match = {"headers": [{"name": "x-team", "exact": "research"}]}
+    why = refused(
+        claim({"weight": 5}, match=match), claim({"weight": 5}, name="f", match=match), route="PilotageGateway"
+    )
+    assert "takes the same requests" in why["f"]
+
+
+def test_a_refusal_is_short_whatever_it_quotes():
+    assert len(refused(claim({"weight": 5, "overrides": {"x" * 10**6: 1}}))["e"]) <= 1000
 
 
 def test_a_control_may_be_what_serves():

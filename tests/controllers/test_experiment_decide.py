@@ -56,7 +56,7 @@ RUNNING = {"accepted": ago(100), "started": ago(50)}
         (state(), ObservedEndpoint(), "Pending", None),
         (state(), claim("Refused", message="too much"), "Pending", None),
         (state(), claim("Starting"), "Starting", None),
-        (state(), claim("Starting", message="a rollout is under way"), "Pending", None),
+        (state(), claim("Waiting", message="a rollout is under way"), "Pending", None),
         (state(), claim("Entering"), "Entering", None),
         (state(), claim("Running"), "Running", None),
         (state(status={"accepted": ago(1799)}), claim("Starting"), "Starting", None),

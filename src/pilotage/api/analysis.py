@@ -101,8 +101,6 @@ class AnalysisSpec(Schema, frozen=True):
     """Requests that each side must have had for the result Better or NoWorse."""
     on_worse: Literal["End", "Pause", "Report"] = "End"
     """Reaction to the result Worse."""
-    on_undecided: Literal["End", "Pause", "Report"] = "Report"
-    """Reaction if the time is over and the result is Undecided or Invalid."""
 
 
 class MetricVerdict(Schema, frozen=True, kw_only=True):

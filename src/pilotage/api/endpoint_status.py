@@ -33,6 +33,7 @@ ROLLOUT_PHASES = (
 )
 """Phases of a rollout in steps. The last two are ends."""
 DECISIONS_MAX = 20
+CLAIM_PHASES = ("Refused", "Waiting", "Starting", "Entering", "Running", "Leaving", "Stopping", "Gone")
 
 
 class Replicas(Schema, frozen=True):
@@ -219,7 +220,7 @@ class ClaimedExperiment(Schema, frozen=True, kw_only=True):
     """Name of the Experiment."""
     uid: str
     """UID of the Experiment."""
-    phase: Annotated[str, one_of("Refused", "Starting", "Entering", "Running", "Leaving", "Stopping", "Gone")]
+    phase: Annotated[str, one_of(*CLAIM_PHASES)]
     """Stage of its variants. Gone: every part of them is proven gone."""
     message: str = ""
     """Wait or refusal, for people."""

@@ -44,6 +44,8 @@ class ExperimentSpec(Schema, frozen=True, kw_only=True):
         list[VariantSpec], Meta(min_length=1, max_length=VARIANTS_MAX, extra_json_schema=map_list("name"))
     ]
     """Variants of the endpoint. The serving revision gets the rest of the requests."""
+    on_hosts: bool = False
+    """Whether its variants may run on Hosts. Required if the endpoint does; its author needs the right to use Hosts."""
     match: RequestMatch | None = None
     """Requests that take part. If unset, all."""
     assign: Assignment = Assignment()
@@ -105,8 +107,6 @@ class ExperimentStatus(Schema, frozen=True):
     conditions: Conditions = []
     waiting_for: str | None = None
     """Object or event that the experiment waits for."""
-    teardowns: Annotated[list[str], Meta(max_length=VARIANTS_MAX)] = []
-    """Names of the Teardowns of its variants, which have the receipts."""
 
 
 class Experiment(Schema, frozen=True):

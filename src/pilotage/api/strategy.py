@@ -59,7 +59,7 @@ class CanaryJob(Schema, frozen=True):
 
 
 class CanaryExperiment(Schema, frozen=True, kw_only=True):
-    """Experiment beside the rollout. The next step follows when its time is over and no variant is worse."""
+    """Experiment beside the rollout. The next step follows when its time is over."""
 
     duration: Duration
     """Time from the moment at which all of it is programmed, such as 1h."""

@@ -109,13 +109,13 @@ _RIGHT = (
 )
 _BY_AGENT = {"by-an-agent": f"'{AGENTS_GROUP}' in request.userInfo.groups"}
 
+_WRITTEN_BY_PROGRAMS = ("servingendpoints", "experiments", "models", "teardowns", "gatewayroutes", "hostprocesses")
+
 POLICIES = (
     AdmissionPolicy(
         "pilotage-statuses",
         _OURS,
-        tuple(
-            f"{each}/status" for each in ("servingendpoints", "models", "teardowns", "gatewayroutes", "hostprocesses")
-        ),
+        tuple(f"{each}/status" for each in _WRITTEN_BY_PROGRAMS),
         ("UPDATE",),
         {},
         (
@@ -141,6 +141,17 @@ POLICIES = (
                 f"has(object.spec.placement.host) ? {_may_use('object.spec.placement.host')} : {_may_use('')}", _RIGHT
             ),
         ),
+    ),
+    AdmissionPolicy(
+        "pilotage-place-variants",
+        _OURS,
+        ("experiments",),
+        ("CREATE", "UPDATE"),
+        {
+            "on-hosts": "has(object.spec.onHosts) && object.spec.onHosts",
+            "with-another-spec": "oldObject == null || object.spec != oldObject.spec",
+        },
+        (Validation(_may_use(""), _RIGHT),),
     ),
     AdmissionPolicy(
         "pilotage-place-processes",

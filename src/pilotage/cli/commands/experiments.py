@@ -123,7 +123,6 @@ def page(experiment: StoredExperiment, now: dt.datetime, complete: Callable[[str
             ("Left", left(experiment, now)),
             ("Waits for", status.waiting_for or ""),
             ("Verdict", f"{status.verdict.result}: {status.verdict.text}" if status.verdict is not None else ""),
-            ("Teardowns", ", ".join(status.teardowns)),
             ("Age", age(now, meta.creation_timestamp)),
         ],
         columns(),

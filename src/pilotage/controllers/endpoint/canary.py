@@ -212,7 +212,7 @@ class _Machine(NamedTuple):
             return f"The candidate failed: {facts.failure}"
         if self.is_worse() and self.canary.on_failure == "Abort" and self.reaction() == "End":
             return f"The candidate is worse: {verdict.text if verdict else ''}"
-        return self.answered(state, "Worse") or self.late(state)
+        return self.answered(state, "Worse") or ("" if self.intents.hold == state.revision else self.late(state))
 
     def late(self, state: RolloutState) -> str:
         """The reason to abort because the variants of a step do not start; empty: none."""

@@ -67,6 +67,8 @@ PODS_AFTER = dt.timedelta(seconds=10)
 PODS_SECONDS = 15.0
 """Pause between two such lists."""
 CLAIM = "PersistentVolumeClaim"
+UNROUTED = Routed(True, False, "Done", "", None)
+"""The route of an endpoint that has none: nothing leads anywhere."""
 
 
 class EndpointDecision(NamedTuple):
@@ -378,8 +380,8 @@ class _Deciding:
         routed, teardowns = self.routed(), self.observed.teardowns
         if self.spec.route.kind != "None" and not self.is_unrouted() and (routed is None or not routed.done):
             return self.reports(replacing=teardowns)
-        if routed is not None:
-            self.history = self.variants.ended(routed, self.now)
+        if routed is not None or self.spec.route.kind == "None":
+            self.history = self.variants.ended(routed or UNROUTED, self.now)
         kept = self.kept_revisions()
         former = self.former_by_revision(kept)
         if former and self.observed.recorded != self.history.states:

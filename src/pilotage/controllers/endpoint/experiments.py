@@ -22,6 +22,7 @@ from pilotage.api.variant import VariantSpec
 from pilotage.controllers.endpoint.canary import ALL_STEPS
 from pilotage.controllers.endpoint.revisions import analysis_problems
 from pilotage.kube import Json, Object
+from pilotage.runtime.conditions import clipped
 from pilotage.serving.parts import EndpointRef
 from pilotage.traffic.contract import WHOLE, Backend, Branch, Copies, Header, Mix, Stickiness
 from pilotage.traffic.routers import Router
@@ -30,6 +31,9 @@ CLAIMS_MAX = 7
 """Experiments that an endpoint speaks of at a time; a step of its rollout may be one more."""
 TAKEN_MAX = CLAIMS_MAX - 1
 """Experiments that are met at a time: one that is to go can always be spoken of."""
+OVERRIDABLE = tuple(name for name in REVISION_FIELDS if name != "placement")
+"""Fields that a variant may have of its own. It runs where its endpoint does: who may place that was asked then."""
+REFUSAL_CHARS = 1000
 SHARE_MAX = WHOLE - 1
 """The most that all variants together may have: the serving revision keeps a share."""
 
@@ -113,7 +117,8 @@ def refusals(
     for claim in claims:
         if not claim.active:
             continue
-        why = " ".join(_problems(claim, serving, past, router)) or _clash(claim, taken)
+        why = " ".join(_problems(claim, serving, past, router)) or _clash(claim, taken, router)
+        why = clipped(why, REFUSAL_CHARS)
         if why:
             found[claim.uid] = why
         else:
@@ -126,12 +131,15 @@ def _problems(
 ) -> Iterable[str]:
     if claim.weight > SHARE_MAX:
         yield f"The weights of its variants are {claim.weight} together, and the serving revision has to keep a share."
+    if serving.placement.kind == "Host" and not (claim.spec.on_hosts or claim.of_rollout):
+        yield "The endpoint runs on Hosts: set onHosts, which needs the right to use them."
+    if claim.spec.match is not None and any(each.mirror is not None for each in claim.spec.variants):
+        yield "Copies are of all requests: take match or the mirror out."
+    if claim.spec.analysis is not None and not router.measures:
+        yield f"A route of kind {router.kind} does not measure requests: take analysis out."
     yield from analysis_problems(claim.spec.analysis, [each.name for each in claim.spec.variants])
-    variants = [EnteredVariant(claim, each, each.name, 80) for each in claim.spec.variants]
-    try:
-        yield from router.problems(with_variants(Mix((Backend("serving", 80),)), "serving", variants))
-    except ValueError as error:
-        yield str(error)
+    if claim.weight <= SHARE_MAX:
+        yield from router.problems(_mix_of([claim]))
     for each in claim.spec.variants:
         try:
             spec = variant_spec(serving, each, past)
@@ -145,7 +153,15 @@ def _problems(
             )
 
 
-def _clash(claim: ExperimentClaim, taken: Sequence[ExperimentClaim]) -> str:
+def _mix_of(claims: Sequence[ExperimentClaim]) -> Mix:
+    """A mix with the variants of some claims, whose weights leave a share to what serves."""
+    variants = [
+        EnteredVariant(claim, each, f"{claim.uid}/{each.name}", 80) for claim in claims for each in claim.spec.variants
+    ]
+    return with_variants(Mix((Backend("serving", 80),)), "serving", variants)
+
+
+def _clash(claim: ExperimentClaim, taken: Sequence[ExperimentClaim], router: Router) -> str:
     """The reason why it cannot be met beside those that are taken up."""
     names = ", ".join(f"experiment/{each.name}" for each in taken)
     if len(taken) >= TAKEN_MAX and not claim.of_rollout:
@@ -157,6 +173,10 @@ def _clash(claim: ExperimentClaim, taken: Sequence[ExperimentClaim]) -> str:
         )
     if any(each.spec.assign != claim.spec.assign for each in taken):
         return f"It assigns requests in another way than {names}: wait until the others have ended."
+    if claim.spec.match is not None and any(each.spec.match == claim.spec.match for each in taken):
+        return f"It takes the same requests as one of {names}: wait until the others have ended."
+    if problems := router.problems(_mix_of([*taken, claim])):
+        return f"Beside {names}: {' '.join(problems)}"
     return ""
 
 
@@ -171,8 +191,8 @@ def variant_spec(serving: EndpointSpec, variant: VariantSpec, past: Sequence[Pas
         merged = {**base, **changes}
     else:
         changes = variant.overrides or {}
-        if unknown := [name for name in changes if name not in REVISION_FIELDS]:
-            raise ValueError(f"overrides may have {', '.join(REVISION_FIELDS)}, and not {', '.join(sorted(unknown))}")
+        if unknown := sorted(name for name in changes if name not in OVERRIDABLE):
+            raise ValueError(f"overrides may have {', '.join(OVERRIDABLE)}, and not {clipped(unknown[0], 60)}")
         merged = _merged(serving.written(), changes)
         if "model" in changes:
             merged["model"] = changes["model"]
@@ -180,6 +200,10 @@ def variant_spec(serving: EndpointSpec, variant: VariantSpec, past: Sequence[Pas
         spec = EndpointSpec.read(merged)
     except InvalidField as error:
         raise ValueError(f"{error.below('overrides')}: {error.reason}") from error
+    if (spec.model.name is None) == (spec.model.source is None):
+        raise ValueError("overrides.model: give exactly one of name and source")
+    if spec.placement != serving.placement:
+        raise ValueError("it runs elsewhere than what serves")
     return replace(spec, replicas=variant.replicas, autoscaling=None)
 
 
@@ -221,7 +245,7 @@ def with_variants(mix: Mix, serving: str, variants: Sequence[EnteredVariant]) ->
         elif weighted:
             headers = tuple(Header(each.name, each.exact) for each in claim.spec.match.headers)
             mix = mix._replace(branches=(*mix.branches, Branch(headers, split)))
-        mix = mix._replace(copies=(*mix.copies, *copies), sticky=sticky_of(claim.spec.assign, claim.uid) or mix.sticky)
+        mix = mix._replace(copies=(*mix.copies, *copies), sticky=mix.sticky or sticky_of(claim.spec.assign, claim.uid))
     return mix
 
 

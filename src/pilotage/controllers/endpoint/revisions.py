@@ -18,7 +18,7 @@ from pilotage.analysis.metrics import problems as metric_problems
 from pilotage.api.analysis import SERVING, AnalysisSpec
 from pilotage.api.endpoint import REVISION_FIELDS, EndpointSpec
 from pilotage.api.endpoint_status import PastRevision, RolloutState
-from pilotage.controllers.endpoint.canary import ENDED
+from pilotage.controllers.endpoint.canary import ENDED, awaits_verdict
 from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.kube import Json
 from pilotage.kube.wire import format_time, parse_time
@@ -119,6 +119,8 @@ def canary_problems(spec: EndpointSpec, refusal: str = "") -> list[str]:
     if canary.assign.by == "Key" and Capability.STICKY not in router.can:
         found.append(f"A route of kind {router.kind} cannot assign requests by a key: take canary.assign out.")
     found += analysis_problems(canary.analysis, ())
+    if not router.measures and awaits_verdict(canary) is not None:
+        found.append(f"A route of kind {router.kind} does not measure requests: take the analysis out.")
     if replicas_of(spec) == 1 and canary.surge in (0, "0%"):
         found.append(
             "One replica and surge 0 would leave no server in between: use surge 1 with another node or host for one "
@@ -251,9 +253,10 @@ class RevisionHistory(NamedTuple):
             names=[each for each in self._other_names(subject) if each != asked.model.name],
         )
         former = self._abandon(lambda past: past.state == "Starting", f"Revision {new.number} was asked for instead.")
-        held = [past for past in former.past if past.state in HELD]
-        others = [past for past in former.past if past.state not in HELD][-max(KEPT - 1 - len(held), 1) :]
-        kept = {past.number for past in (*held, *others)}
+        held = [past for past in former.past if past.state in HELD or past.until is not None]
+        others = [past for past in former.past if past not in held and past.experiment is None]
+        others = others[-max(KEPT - 1 - len(held), 1) :]
+        kept = {past.number for past in (*held, *others, *former.ended_variants()[-KEPT:])}
         made = RevisionHistory((*(past for past in former.past if past.number in kept), new), (), rollout)
         size = made._sizes()
         revisions = (
@@ -287,8 +290,14 @@ class RevisionHistory(NamedTuple):
             experiment=experiment,
             variant=name,
         )
-        made = self._replace(past=(*self.past, new))
-        return made._replace(revisions=(*self.revisions, _revision(new, subject, capabilities, made._sizes())))
+        gone = {past.number for past in self.ended_variants()[:-KEPT]}
+        made = self._replace(past=(*(past for past in self.past if past.number not in gone), new))
+        revisions = (each for each in self.revisions if each.number not in gone)
+        return made._replace(revisions=(*revisions, _revision(new, subject, capabilities, made._sizes())))
+
+    def ended_variants(self) -> list[PastRevision]:
+        """The entries of variants that are over, the oldest first."""
+        return [past for past in self.past if past.experiment and past.state != "Variant" and past.until is None]
 
     def variants(self) -> list[Revision]:
         """The revisions of variants that are not over."""
@@ -351,7 +360,7 @@ class RevisionHistory(NamedTuple):
 
     def aborted(self, fingerprint: str) -> PastRevision | None:
         """The last revision that was begun, if it has this fingerprint and its rollout was aborted."""
-        begun = [past for past in self.past if past.state != "Variant"]
+        begun = [past for past in self.past if past.state != "Variant" and past.experiment is None]
         last = max(begun, key=lambda past: past.number, default=None)
         return last if last is not None and (last.state, last.fingerprint) == ("Aborted", fingerprint) else None
 

@@ -370,7 +370,8 @@ class Rolling(NamedTuple):
     def short_of_resources(self) -> RolloutSizes:
         """The sizes, without a surge that finds no resources."""
         sizes, ready = self.sizes, self.inputs.readiness.get(self.candidate.number)
-        waits = ready is not None and ready.reason in UNPLACED and self.now - parse_time(self.state.since) > SHORT_AFTER
+        is_short = ready is not None and ready.reason in UNPLACED and "taint" not in ready.message
+        waits = is_short and self.now - parse_time(self.state.since) > SHORT_AFTER
         if self.canary.surge == AUTO and sizes.surge and sizes.total > 1 and waits and not self.is_leaving:
             return replace(sizes, surge=0)
         return sizes

@@ -23,10 +23,13 @@ from pilotage.controllers.endpoint.problem import EndpointProblem
 from pilotage.controllers.endpoint.revisions import RequestedRevision, Rest, Revision, RevisionHistory
 from pilotage.controllers.routing import Routed
 from pilotage.kube.wire import format_time
+from pilotage.runtime.conditions import clipped
 from pilotage.serving.parts import Readiness
 from pilotage.traffic.contract import WHOLE, Backend, Mix
 
 UNDER_WAY = ("Entering", "Running")
+TEXT_CHARS = 1000
+"""Length of a message: what it quotes may be as long as others like."""
 WAITS_FOR_ROLLOUT = "It waits until the rollout of the endpoint is over."
 WAITS_FOR_SERVING = "It waits until the endpoint serves."
 
@@ -94,7 +97,7 @@ class Variants(NamedTuple):
                 asked = self.inputs.requested.get((claim.uid, each.name))
                 if asked is None or isinstance(asked.revision, EndpointProblem):
                     continue
-                if self.past(claim, each.name) is None:
+                if self.revision(claim, each.name) is None:
                     return claim, each, asked
         return None
 
@@ -189,7 +192,7 @@ class Variants(NamedTuple):
             name=claim.name,
             uid=claim.uid,
             phase=phase,
-            message=refusal or self._message(claim, phase, routed),
+            message=clipped(refusal or self._message(claim, phase, routed), TEXT_CHARS),
             variants=[self._variant(claim, each, wanted, routed) for each in claim.spec.variants],
             serving=self._side(SERVING, serving, _share(serving, wanted, routed), routed) if serving else None,
         )
@@ -204,6 +207,8 @@ class Variants(NamedTuple):
             return "Stopping" if parts or waits or (pasts and self.unfinished) else "Gone"
         if claim.uid in self.inputs.refused:
             return "Refused"
+        if self._wait(claim) and not any(each.state == "Variant" for each in pasts):
+            return "Waiting"
         services = {each.service for each in self.entered() if each.claim.uid == claim.uid}
         if not services or not services <= wanted.services:
             return "Starting"
@@ -217,11 +222,15 @@ class Variants(NamedTuple):
         claim = next((each for each in self.inputs.claims if each.of_rollout), None)
         return self._phase(claim, wanted, routed) if claim is not None else ""
 
-    def _message(self, claim: ExperimentClaim, phase: str, routed: Routed | None) -> str:
-        if phase == "Starting" and self.history.serving is None:
+    def _wait(self, claim: ExperimentClaim) -> str:
+        """The reason why its variants cannot begin yet; empty: they can."""
+        if self.history.serving is None:
             return WAITS_FOR_SERVING
-        if phase == "Starting" and self.history.under_way is not None and not claim.of_rollout:
-            return WAITS_FOR_ROLLOUT
+        return WAITS_FOR_ROLLOUT if self.history.under_way is not None and not claim.of_rollout else ""
+
+    def _message(self, claim: ExperimentClaim, phase: str, routed: Routed | None) -> str:
+        if phase == "Waiting":
+            return self._wait(claim)
         return routed.text if routed is not None and phase in ("Entering", "Leaving") and not routed.done else ""
 
     def _variant(self, claim: ExperimentClaim, spec: VariantSpec, wanted: Mix, routed: Routed | None) -> ClaimedVariant:
@@ -230,7 +239,7 @@ class Variants(NamedTuple):
         if revision is None:
             stuck = asked.revision if asked is not None else None
             message = stuck.message if isinstance(stuck, EndpointProblem) and claim.active else ""
-            return ClaimedVariant(name=spec.name, message=message)
+            return ClaimedVariant(name=spec.name, message=clipped(message, TEXT_CHARS))
         if spec.mirror is not None:
             now = routed.mix if routed is not None and routed.proven else Mix()
             copied = next((each.percent for each in now.copies if each.service == revision.backend.service), 0)
@@ -249,7 +258,7 @@ class Variants(NamedTuple):
             replicas=Replicas(ready.ready, ready.desired) if ready is not None else Replicas(),
             share=share,
             in_flight=routed.in_flight.get(service) if routed is not None else None,
-            message=ready.message if ready is not None and not ready.available else "",
+            message=clipped(ready.message, TEXT_CHARS) if ready is not None and not ready.available else "",
         )
 
 

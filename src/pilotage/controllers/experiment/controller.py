@@ -32,7 +32,7 @@ from pilotage.runtime.clock import utc_now
 from pilotage.runtime.conditions import clipped, set_condition
 from pilotage.runtime.controller import Context
 from pilotage.runtime.store import Store
-from pilotage.runtime.types import Reconcile, Result
+from pilotage.runtime.types import Reconcile, Result, TerminalError
 
 _log = structlog.get_logger(__name__)
 
@@ -81,11 +81,16 @@ class ExperimentController:
         if obj is None or (obj.meta.terminating and EXPERIMENT_FINALIZER not in obj.meta.finalizers):
             return None
         body = obj.to_dict()
-        old = ExperimentStatus.read(body.get("status"))
         try:
             spec = ExperimentSpec.read(body.get("spec"))
         except InvalidField as error:
             return await self._refuse(obj, f"{error.below('spec')}: {error.reason}")
+        try:
+            old = ExperimentStatus.read(body.get("status"))
+        except InvalidField as error:
+            raise TerminalError(
+                "UnreadableStatus", clipped(f"{error.below('status')}: {error.reason}", 1000)
+            ) from error
         if not obj.meta.terminating and EXPERIMENT_FINALIZER not in obj.meta.finalizers:
             obj = await self._hold(obj)
         endpoint = self._endpoint(key.namespace, spec.endpoint.name, obj.meta.uid)
@@ -170,7 +175,7 @@ class ExperimentController:
     ) -> Object:
         """Write the status if it says something new, and tell a change of the phase in an Event."""
         before: Json = obj.to_dict().get("status", {})
-        status = _status(obj, spec, old, decision, claim, verdicts, before)
+        status = _status(obj, spec, decision, claim, verdicts, before)
         if status == before:
             return obj
         written = await self._patch(obj, status | {name: None for name in before if name not in status})
@@ -191,7 +196,6 @@ class ExperimentController:
 def _status(
     obj: Object,
     spec: ExperimentSpec,
-    old: ExperimentStatus,
     decision: ExperimentDecision,
     claim: ClaimedExperiment | None,
     verdicts: Mapping[str, Verdict],
@@ -211,7 +215,6 @@ def _status(
         variants=[_variant(claimed(claim, each.name), verdicts.get(each.name), spec) for each in spec.variants],
         verdict=worst(verdicts),
         waiting_for=clipped(decision.waiting_for) or None,
-        teardowns=old.teardowns,
     ).written()
     refused = claim is not None and claim.phase == "Refused"
     reason, text = ("Refused", claim.message) if refused and claim is not None else ("", "")

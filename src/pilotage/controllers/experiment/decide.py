@@ -104,7 +104,7 @@ class _Deciding:
 
     def decision(self) -> ExperimentDecision:
         running = self.claim is not None and self.claim.phase == "Running"
-        claimed = self.claim is not None and self.claim.phase != "Refused" and not self.waits_for_its_turn
+        claimed = self.claim is not None and self.claim.phase not in ("Refused", "Waiting")
         accepted = self.status.accepted or (format_time(self.now) if claimed else None)
         started = self.status.started or (format_time(self.now) if running else None)
         until = self.until(started)
@@ -125,13 +125,6 @@ class _Deciding:
             min(self.pauses) if self.pauses else None,
             expired,
         )
-
-    @property
-    def waits_for_its_turn(self) -> bool:
-        """Whether nothing is made until the endpoint serves, or its rollout is over. The variants lose no time then."""
-        if self.claim is None or self.claim.phase != "Starting" or not self.claim.message:
-            return False
-        return all(each.revision is None for each in self.claim.variants)
 
     def until(self, started: str | None) -> str | None:
         if started is None or self.spec.duration is None:
@@ -174,8 +167,7 @@ class _Deciding:
     def phase(self, reason: str | None) -> str:
         said = self.claim.phase if self.claim is not None else ""
         if reason is None:
-            begun = said in ("Starting", "Entering", "Running") and not self.waits_for_its_turn
-            return said if begun else "Pending"
+            return said if said in ("Starting", "Entering", "Running") else "Pending"
         if self.status.ended is not None or self.endpoint is None or said == "Gone":
             return "Ended"
         return said if said in ("Leaving", "Stopping") else "Leaving"

@@ -74,6 +74,8 @@ class Router(ABC):
     """Whether some controllers of the kind share requests by a second object (`traffic.ingress_nginx`)."""
     proves: ClassVar[bool] = False
     """Whether the status of the route is the proof, so that no proxy is read."""
+    measures: ClassVar[bool] = False
+    """Whether its requests can be measured, for an analysis."""
     built_in: ClassVar[bool] = False
     """Whether every cluster serves the kind. Objects of other kinds are cached once it is served."""
     reaches_hosts: ClassVar[bool] = False

@@ -24,6 +24,7 @@ class PilotageGatewayRouter(Router):
     resource = GATEWAY_ROUTES
     can = frozenset(Capability)
     proves = True
+    measures = True
     reaches_hosts = True
     fields = ("host",)
     rules = ((f"!has(self.host) || {GATEWAY_HOST}", GATEWAY_HOST_MESSAGE),)
