@@ -184,6 +184,7 @@ async def test_nothing_fails_through_an_experiment_with_two_variants_and_a_mirro
     async with busy(up, "clerk") as here:
         load, before = here.load, running(up)
         await here.experiment(
+            onHosts=True,
             variants=[
                 {"name": "third", "weight": 30, "overrides": {"model": here.source("v3")}},
                 {"name": "control", "weight": 30, "same": True},
