@@ -128,8 +128,13 @@ def route_that_is_not_served(stuck: Stuck) -> Case:
     return Case("ServingEndpoint", "unrouted", root, command)
 
 
+KSERVE = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/inferenceservices.serving.kserve.io"
+
+
 def placement_that_is_not_served(stuck: Stuck) -> Case:
     """KServe is not installed."""
+    if stuck.cluster.find(KSERVE) is not None:
+        pytest.skip("another test of this session has installed KServe")
     stuck.deploy("kserved", placement={"kind": "KServe"}, route={"kind": "None"})
     stuck.until_says("ServingEndpoint", "kserved", '"Failed"')
     command = f"kubectl edit servingendpoints.pilotage.dev/kserved -n {stuck.namespace}"
